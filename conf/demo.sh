@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts a private httpd with a configuration as administrators have it, sends it requests, prints the profiler's report.
+# Starts a private httpd with a configuration as administrators have it, loads it, prints the profiler's report.
 #
 #   conf/demo.sh          start (an earlier one is stopped first), load, report; the server goes on running
 #   conf/demo.sh stop     stop it
@@ -92,8 +92,9 @@ prepare() {
     rotatelogs=$(program rotatelogs)
     user=$(server_user)
     fragment=$(absolute "${DEMO_CONF:-$fragment}")
-    mkdir -p "$root/run" "$root/logs" && [ -w "$root" ] ||
+    if ! mkdir -p "$root/run" "$root/logs" || [ ! -w "$root" ]; then
         fail "cannot write to $root; set DEMO_DIR to a directory of your own"
+    fi
     root=$(cd "$root" && pwd)
     perl "$conf/generate.pl" all "$root"
     port=${DEMO_PORT:-$(free_port)}
@@ -177,6 +178,13 @@ say_where() {
     echo "Stop it with: ${DEMO_DIR:+DEMO_DIR=$root }$0 stop"
 }
 
+cases() {
+    for file in "$conf"/demo-*.sh; do
+        name=${file##*/demo-}
+        printf ' %s' "${name%.sh}"
+    done
+}
+
 demo() {
     prepare
     stop
@@ -191,7 +199,7 @@ demo() {
 
 case=${DEMO:-lists}
 [ -f "$conf/demo-$case.sh" ] ||
-    fail "DEMO=$case is unknown; accepted:$(cd "$conf" && for f in demo-*.sh; do f=${f#demo-} && printf ' %s' "${f%.sh}"; done)"
+    fail "DEMO=$case is unknown; accepted:$(cases)"
 # shellcheck source=conf/demo-lists.sh
 . "$conf/demo-$case.sh"
 

@@ -84,11 +84,13 @@ my @files   = (
     [ 'lists/regex-referers.conf',    regex   => of => 'referers', count => 40, shape => 'escaped', env => 'deny_ua' ],
     # Step 9: of 500 patterns 350 have neither anchors nor escaped dots.
     [ 'lists/mixed-addresses.conf',   regex   => @escaped, count => 120, env => 'deny_ua' ],
-    [ 'lists/mixed-addresses-bare.conf', regex => @escaped, from => 420, count => 280, shape => 'bare', env => 'deny_ua' ],
+    [ 'lists/mixed-addresses-bare.conf', regex => @escaped, from => 420, count => 280, shape => 'bare',
+        env => 'deny_ua' ],
     [ 'lists/mixed-agents.conf',      regex   => @agents, count => 18, shape => 'start' ],
     [ 'lists/mixed-agents-bare.conf', regex   => @agents, from => 18, count => 42, shape => 'bare' ],
     [ 'lists/mixed-referers.conf',    regex   => of => 'referers', count => 12, shape => 'escaped', env => 'deny_ua' ],
-    [ 'lists/mixed-referers-bare.conf', regex => of => 'referers', from => 12, count => 28, shape => 'bare', env => 'deny_ua' ],
+    [ 'lists/mixed-referers-bare.conf', regex => of => 'referers', from => 12, count => 28, shape => 'bare',
+        env => 'deny_ua' ],
     [ 'lists/badbots.conf',           badbots => env => 'bad_bot,spam_ref' ],
     [ 'lists/badbots-require.conf',   require => count => 400, env => 'bad_bot,spam_ref' ],
     [ 'htdocs/index.html',            'page' ],
@@ -103,9 +105,10 @@ my %words = (
             careful short empty bright heavy slow friendly unusual dry frozen crowded simple patient yellow covered)
     ],
     noun => [
-        qw(path bridge meadow hut river map gate orchard ridge signpost spring forest station mill farm slope lake chapel
-            quarry fence valley village summit crossing cellar shelter garden tower stream market ferry stone letter kettle
-            lantern ladder wagon barn hedge boot rope bench tunnel harbour stair cloud winter evening morning guide)
+        qw(path bridge meadow hut river map gate orchard ridge signpost spring forest station mill farm slope lake
+            chapel quarry fence valley village summit crossing cellar shelter garden tower stream market ferry stone
+            letter kettle lantern ladder wagon barn hedge boot rope bench tunnel harbour stair cloud winter
+            evening morning guide)
     ],
     verb => [
         qw(follows crosses reaches leaves avoids shows hides joins passes repairs opens closes remembers measures paints
@@ -118,7 +121,8 @@ my %words = (
     frame => [
         'the {adjective} {noun} {verb} a {noun} {place}.',
         'every {noun} {verb} the {adjective} {noun}, and the {noun} {verb} it.',
-        'in {month} a {noun} {verb} the {noun} {place}, <a href="/routes/{noun}-{noun}">a {adjective} {noun}</a> {verb} it.',
+        'in {month} a {noun} {verb} the {noun} {place}, '
+            . '<a href="/routes/{noun}-{noun}">a {adjective} {noun}</a> {verb} it.',
         'who {verb} the {noun} {place} soon {verb} the {adjective} {noun}.',
         '{place} the {noun} is {adjective}, {adjective} and <em>{adjective}</em>.',
         'after the {noun} our {adjective} {noun} {verb} one more {noun}.',
@@ -175,7 +179,8 @@ sub access {
 sub lines {
     my %option    = @_;
     my $directive = directive(%option);
-    return join '', map { sprintf "%s \"%s\" %s\n", $directive, pattern($_, $option{shape}), $option{env} } values_of(%option);
+    my @patterns  = map { pattern($_, $option{shape}) } values_of(%option);
+    return join '', map { qq($directive "$_" $option{env}\n) } @patterns;
 }
 
 # The anchors stand once, around the group: ^(a|b|c)$
@@ -190,9 +195,10 @@ sub regex {
 sub badbots {
     my %option = @_;
     my ($bot_env, $referer_env) = two_variables($option{env});
-    my @referers = map { sprintf "SetEnvIfNoCase Referer %s %s\n", pattern($_, 'tilde'), $referer_env } referers(0, 7000);
-    my @agents   = map { sprintf "BrowserMatchNoCase \"%s\" %s\n", pattern($_, 'word'), $bot_env } agents(0, 750);
-    return join '', @agents, @referers;
+    my @agents   = map { pattern($_, 'word') } agents(0, 750);
+    my @referers = map { pattern($_, 'tilde') } referers(0, 7000);
+    return join '', (map { qq(BrowserMatchNoCase "$_" $bot_env\n) } @agents),
+        (map { "SetEnvIfNoCase Referer $_ $referer_env\n" } @referers);
 }
 
 sub require_lines {
@@ -252,7 +258,8 @@ sub addresses {
     my @hosts = map { my $net = $_; map { "$net.$_" } 1 .. 254 } '192.0.2', '198.51.100', '203.0.113';
     my @documentation = @hosts[ scattered(scalar @hosts, scalar @hosts) ];
     my $benchmark     = $from + $count - @documentation;
-    my @more = map { sprintf '198.%d.%d.%d', 18 + ($_ >> 16), ($_ >> 8) & 255, $_ & 255 } scattered(1 << 17, $benchmark);
+    my @more =
+        map { sprintf '198.%d.%d.%d', 18 + ($_ >> 16), ($_ >> 8) & 255, $_ & 255 } scattered(1 << 17, $benchmark);
     return (@documentation, @more)[ $from .. $from + $count - 1 ];
 }
 
@@ -278,7 +285,8 @@ sub invented {
     my @word;
     for my $index ($from .. $from + $count - 1) {
         my $rest = int($number[$index] / @start);
-        push @word, [ $start[ $number[$index] % @start ] . $middle[ $rest % @middle ] . $end[ int($rest / @middle) ], $index ];
+        my $word = $start[ $number[$index] % @start ] . $middle[ $rest % @middle ] . $end[ int($rest / @middle) ];
+        push @word, [ $word, $index ];
     }
     return @word;
 }
@@ -298,12 +306,14 @@ sub page {
     my @sections = map { section($_) } 1 .. 400;
     my $html     = page_head();
     $html .= shift @sections while length($html) < 40_000;
-    return $html . "</main>\n<footer><p>Written by the members. <a href=\"/small.txt\">Terms</a></p></footer>\n</body>\n</html>\n";
+    my $footer = '<footer><p>Written by the members. <a href="/small.txt">Terms</a></p></footer>';
+    return "$html</main>\n$footer\n</body>\n</html>\n";
 }
 
 sub page_head {
-    my $links = join '', map { sprintf "  <li class=\"nav-item\"><a class=\"nav-link\" href=\"/%s/\">%s</a></li>\n", $_, ucfirst }
-        qw(news routes members library weather shop contact);
+    my @pages = qw(news routes members library weather shop contact);
+    my $links =
+        join '', map { qq(  <li class="nav-item"><a class="nav-link" href="/$_/">) . ucfirst . "</a></li>\n" } @pages;
     return <<"END";
 <!DOCTYPE html>
 <html lang="en">
@@ -327,7 +337,7 @@ sub one_of {
 
 sub section {
     my ($number)   = @_;
-    my $paragraphs = join '', map { '<p class="text">' . join(' ', map { sentence() } 1 .. 3 + rand 4) . "</p>\n" } 1 .. 2;
+    my $paragraphs = paragraph() . paragraph();
     my $title      = ucfirst sprintf '%s %s', one_of('adjective'), one_of('noun');
     return <<"END";
 <article class="entry" id="entry-$number">
@@ -335,6 +345,10 @@ sub section {
 <p class="entry-meta">No. $number, @{[1 + int rand 28]} @{[one_of('month')]}, @{[int rand 90]} comments</p>
 $paragraphs</article>
 END
+}
+
+sub paragraph {
+    return '<p class="text">' . join(' ', map { sentence() } 1 .. 3 + rand 4) . "</p>\n";
 }
 
 # {noun} in a frame stands for a noun, {place} for a place, which again has nouns in it.

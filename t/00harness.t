@@ -39,6 +39,7 @@ for my $mpm (qw(prefork worker event)) {
     my $pid = $srv->pid;
     my $user = (stat "/proc/$pid")[4];
     isnt $user, 0, "$mpm: the server does not run as root" if $> == 0;
+    is getpgrp($pid), $pid, "$mpm: the server's signals to its process group reach nobody else";
     $srv->done;
     ok !kill(0, $pid), "$mpm: the server is gone";
 }
@@ -89,6 +90,21 @@ END
     isnt $?, 0, 'a test that dies fails';
     cmp_ok $server, '>', 0, 'a test that dies had a server';
     ok !kill(0, $server), 'and its server is stopped';
+}
+
+for my $signal (qw(TERM KILL)) {
+    pipe my $out, my $in or die "pipe: $!";
+    my $pid = fork // die "fork: $!";
+    if (!$pid) {
+        open STDOUT, '>&', $in;
+        exec $^X, (map { "-I$_" } @INC), '-MRpTest', '-e',
+            '$| = 1; my $srv = RpTest->start(profiler => 0); print $srv->pid, "\n"; sleep 60';
+    }
+    close $in;
+    my $server = <$out> + 0;
+    kill $signal, $pid;
+    waitpid $pid, 0;
+    ok RpTest::wait_for(sub { !RpTest::Process::alive($server) }), "a test that is ended by SIG$signal leaves no server";
 }
 
 {
@@ -158,7 +174,7 @@ printf '"spans":[{"phase":"handler","kind":"hook","hook":"handler","owner":"core
 printf '{"phase":"handler","kind":"hook","hook":"handler","owner":"mod_dir.c","self":{"sum_ns":1}}]}\n'
 END
     my $srv = start(cgi => 1, files => { 'reqprof-status' => $report }, mpm => 'prefork',
-        mpm_conf => { StartServers => 1, ServerLimit => 1, MaxRequestWorkers => 1 },
+        mpm_conf => { StartServers => 1, ServerLimit => 1, MaxRequestWorkers => 1 }, allow_log => qr/AH00161/,
         conf => "<Location \"/reqprof-status\">\nSetHandler cgi-script\n</Location>\n");
     is $srv->json->{total}{sum_ns} - 1, 9007199254740992, 'an integer that no double holds is read exactly';
     my $delta = $srv->delta(sub { $srv->get('/index.html') for 1 .. 5; 'done' });

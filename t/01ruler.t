@@ -136,7 +136,7 @@ sub resident_bytes {
 
 {
     my $srv = RpTest->start(profiler => 0, mpm => 'prefork', modules => ['ruler'],
-        mpm_conf => { StartServers => 1, MaxRequestWorkers => 1, ServerLimit => 1 });
+        mpm_conf => { StartServers => 1, MaxRequestWorkers => 1, ServerLimit => 1 }, allow_log => qr/AH00161/);
     my $mib = 1024 * 1024;
     my $bytes = sub { $srv->get('/small.txt', headers => { 'X-Ruler' => "where=fixups;$_[0]" }) for 1 .. 4;
         return resident_bytes(($srv->children)[0]) };

@@ -58,6 +58,8 @@ sub spawn {
         open STDOUT, '>>',  $arg{console} or die "$arg{console}: $!\n";
         open STDERR, '>&',  \*STDOUT      or die "stderr: $!\n";
         $SIG{$_} = 'DEFAULT' for qw(INT TERM PIPE HUP);
+        # httpd signals its whole process group when it stops or restarts; with FOREGROUND it makes none of its own.
+        POSIX::setsid() > 0 or die "setsid: $!\n";
         drop_privileges();
         die_with_parent();
         @ENV{ keys %{ $arg{env} || {} } } = values %{ $arg{env} || {} };

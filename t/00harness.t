@@ -2,6 +2,7 @@
 
 use strict;
 use warnings;
+use File::Path qw(remove_tree);
 use Test::More;
 use RpTest;
 
@@ -98,13 +99,14 @@ for my $signal (qw(TERM KILL)) {
     if (!$pid) {
         open STDOUT, '>&', $in;
         exec $^X, (map { "-I$_" } @INC), '-MRpTest', '-e',
-            '$| = 1; my $srv = RpTest->start(profiler => 0); print $srv->pid, "\n"; sleep 60';
+            '$| = 1; my $srv = RpTest->start(profiler => 0); print $srv->pid, " ", $srv->dir, "\n"; sleep 60';
     }
     close $in;
-    my $server = <$out> + 0;
+    my ($server, $dir) = split ' ', <$out>;
     kill $signal, $pid;
     waitpid $pid, 0;
     ok RpTest::wait_for(sub { !RpTest::Process::alive($server) }), "a test that is ended by SIG$signal leaves no server";
+    remove_tree($dir);
 }
 
 {

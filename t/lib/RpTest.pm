@@ -70,8 +70,8 @@ sub command {
     my ($self) = @_;
     my @httpd = (RpTest::Build::httpd(), '-f', "$self->{dir}/httpd.conf", '-d', $self->{dir}, list($self->{arg}{args}));
     return @httpd if !$ENV{RP_VALGRIND};
-    return ('valgrind', '--quiet', '--error-limit=no', '--num-callers=25', "--log-file=$self->{dir}/valgrind.%p",
-        '--verbose', split(' ', $ENV{RP_VALGRIND_OPTS} // ''), @httpd);
+    return ('valgrind', '--error-limit=no', '--num-callers=25', "--log-file=$self->{dir}/valgrind.%p",
+        split(' ', $ENV{RP_VALGRIND_OPTS} // ''), @httpd);
 }
 
 sub environment {

@@ -497,7 +497,7 @@ mod_ruler spends a known time at a known place; see the comment at the top of t/
 
 =item RP_MODULE, RP_MPM, RP_USER, RP_HTTPD, APXS, RP_TEST_BUILD
 
-Another module file, default MPM, user for the server, httpd, apxs, directory for the helper modules.
+Another module file, default MPM, user for the server, httpd, apxs, directory for the test modules.
 
 =item RP_LD_PRELOAD
 

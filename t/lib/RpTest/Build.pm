@@ -1,6 +1,6 @@
 package RpTest::Build;
 
-# Where things are, and the helper modules' build.
+# Where things are, and the test modules' build.
 
 use strict;
 use warnings;
@@ -35,7 +35,7 @@ sub static_modules {
 # Builds t/modules/mod_NAME.c when needed and returns the path of the .so. Tests that run at the same time wait.
 my %built;
 
-sub helper {
+sub test_module {
     my ($name) = @_;
     my $out = $ENV{RP_TEST_BUILD} || "$REPO/build/t";
     return "$out/mod_$name.so" if $built{$name}++;
@@ -47,6 +47,6 @@ sub helper {
     return "$out/mod_$name.so";
 }
 
-sub is_helper { return -e "$REPO/t/modules/mod_$_[0].c" }
+sub is_test_module { return -e "$REPO/t/modules/mod_$_[0].c" }
 
 1;

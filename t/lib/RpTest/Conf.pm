@@ -92,7 +92,7 @@ sub give_away {
 sub load_module {
     my ($name) = @_;
     return '' if RpTest::Build::static_modules()->{$name};
-    my $path = RpTest::Build::is_helper($name) ? RpTest::Build::helper($name)
+    my $path = RpTest::Build::is_test_module($name) ? RpTest::Build::test_module($name)
         : RpTest::Build::libexecdir() . "/mod_$name.so";
     return "LoadModule ${name}_module \"$path\"\n";
 }

@@ -1,0 +1,121 @@
+#include <stdio.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "base/clock.h"
+
+#define CALIBRATION_NS 50000000u
+#define READ_ROUNDS 1000
+
+int rp_clock_is_tsc;
+
+static int kernel_uses_tsc(void)
+{
+    char line[32] = "";
+    FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "r");
+
+    if (!file) {
+        return 0;
+    }
+    if (!fgets(line, sizeof(line), file)) {
+        line[0] = '\0';
+    }
+    fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    return strcmp(line, "tsc") == 0;
+}
+
+/* Intel SDM vol. 3, "Invariant TSC": CPUID.80000007H:EDX[8]; AMD's manuals define the same bit. */
+static int tsc_is_invariant(void)
+{
+#if defined(__x86_64__)
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && (edx & (1u << 8));
+#else
+    return 0;
+#endif
+}
+
+int rp_clock_tsc_usable(void)
+{
+    return tsc_is_invariant() && kernel_uses_tsc();
+}
+
+#if defined(__x86_64__)
+/* A reading of both clocks at one moment: of several tries the one with the narrowest bracket. */
+static void read_both(apr_uint64_t *ticks, apr_uint64_t *ns)
+{
+    apr_uint64_t narrowest = ~(apr_uint64_t)0;
+
+    for (int i = 0; i < 50; i++) {
+        apr_uint64_t before = __rdtsc();
+        apr_uint64_t now_ns = rp_clock_monotonic_ns();
+        apr_uint64_t after = __rdtsc();
+
+        if (after - before < narrowest) {
+            narrowest = after - before;
+            *ticks = before + (after - before) / 2;
+            *ns = now_ns;
+        }
+    }
+}
+
+static double measure_ns_per_tick(void)
+{
+    apr_uint64_t start_ticks = 0, start_ns = 0, end_ticks = 0, end_ns = 0;
+    const struct timespec pause = {0, CALIBRATION_NS};
+
+    read_both(&start_ticks, &start_ns);
+    nanosleep(&pause, NULL);
+    read_both(&end_ticks, &end_ns);
+    return (double)(end_ns - start_ns) / (double)(end_ticks - start_ticks);
+}
+#endif
+
+static apr_uint32_t measure_read_ticks(void)
+{
+    apr_uint64_t least = ~(apr_uint64_t)0;
+
+    for (int round = 0; round < 20; round++) {
+        apr_uint64_t start = rp_clock_now();
+        apr_uint64_t now = start;
+
+        for (int i = 0; i < READ_ROUNDS; i++) {
+            now = rp_clock_now();
+        }
+        if ((now - start) / READ_ROUNDS < least) {
+            least = (now - start) / READ_ROUNDS;
+        }
+    }
+    return (apr_uint32_t)least;
+}
+
+int rp_clock_calibrate(rp_clock_t *clock, rp_clock_source_t wanted)
+{
+    int use_tsc = wanted != RP_CLOCK_MONOTONIC && rp_clock_tsc_usable();
+
+    clock->source = RP_CLOCK_MONOTONIC;
+    clock->ns_per_tick = 1.0;
+#if defined(__x86_64__)
+    if (use_tsc) {
+        clock->source = RP_CLOCK_TSC;
+        clock->ns_per_tick = measure_ns_per_tick();
+    }
+#endif
+    rp_clock_use(clock);
+    clock->read_ticks = measure_read_ticks();
+    return use_tsc || wanted != RP_CLOCK_TSC;
+}
+
+void rp_clock_use(const rp_clock_t *clock)
+{
+    rp_clock_is_tsc = clock->source == RP_CLOCK_TSC;
+}
+
+const char *rp_clock_name(const rp_clock_t *clock)
+{
+    return clock->source == RP_CLOCK_TSC ? "tsc" : "monotonic";
+}

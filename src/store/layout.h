@@ -1,0 +1,199 @@
+/**
+ * @file layout.h
+ * @brief The shared segment of one epoch, exactly as it lies in memory. doc/shm-layout.md draws it.
+ *
+ * Fixed-width fields and offsets, never pointers: every process maps the segment where it likes. All-zero memory is a
+ * valid empty part, so untouched pages cost nothing.
+ */
+#ifndef RP_STORE_LAYOUT_H
+#define RP_STORE_LAYOUT_H
+
+#include <stddef.h>
+#include <apr.h>
+
+#include "base/clock.h"
+#include "base/hist.h"
+#include "base/phases.h"
+
+#define RP_SEGMENT_MAGIC 0x50515252u /* "RRQP" */
+#define RP_SEGMENT_VERSION 1u
+#define RP_CACHE_LINE 64
+
+#define RP_STATUS_CLASSES 5 /* 1xx to 5xx */
+
+/** What one request has collected for one span. All zero between requests. */
+typedef struct {
+    apr_uint64_t self_ticks;
+    apr_uint32_t calls;
+    apr_uint32_t skipped;
+    apr_uint64_t bytes;
+} rp_tally_entry_t;
+
+/* Spans that every table starts with: where time goes while no module's function runs. */
+enum {
+    RP_SPAN_READ,
+    RP_SPAN_OTHER,
+    RP_SPAN_DRAIN,
+    RP_SPAN_FIRST /* the first id of a planned span */
+};
+
+#define RP_SPAN_NONE 0xffffu
+#define RP_SPAN_LIMIT 4096u
+
+typedef enum {
+    RP_KIND_HOOK,
+    RP_KIND_FILTER,
+    RP_KIND_LOG,
+    RP_KIND_REQUIRE,
+    RP_KIND_PASSWORD,
+    RP_KIND_HTACCESS,
+    RP_KIND_API,
+    RP_KIND_COUNT
+} rp_kind_t;
+
+/** Description of one span. Written once, before ready is set; the same id in every process. */
+typedef struct {
+    apr_uint32_t ready; /**< stored last: 1 when the description is whole */
+    apr_byte_t phase;  /**< rp_phase_t */
+    apr_byte_t kind;   /**< rp_kind_t */
+    apr_uint16_t which; /**< the how-manieth of equal (kind, hook, owner), from 0 */
+    char hook[32];      /**< hook, "output", "input", or the directive */
+    char owner[88];     /**< module, filter name, provider */
+    char detail[128];   /**< log target, or file:line of a directive; may be empty */
+} rp_span_t;
+
+/** What one span has counted in one shard. */
+typedef struct {
+    rp_hist_coarse_t self; /**< self time of a request in this span, ticks; count is requests that entered it */
+    apr_uint64_t calls;    /**< how often it was entered */
+    apr_uint64_t bytes;    /**< log targets: bytes written */
+    apr_uint64_t skipped;  /**< log targets: requests that their condition left out */
+    apr_uint64_t spare;
+} rp_cell_t;
+
+/** The counters of a child, or of the part of its threads that writes here. Cells of all spans follow it. */
+typedef struct {
+    apr_uint32_t sequence; /**< odd while a thread of the child writes */
+    apr_uint32_t spare;
+    apr_uint64_t requests;
+    apr_uint64_t by_status[RP_STATUS_CLASSES];
+    apr_uint64_t unbalanced; /**< requests whose spans did not add up to their total: always 0 */
+    rp_hist_fine_t total;
+    rp_hist_fine_t phases[RP_PHASE_COUNT];
+} rp_shard_t;
+
+#define RP_DEPTH_MAX 64
+
+typedef enum {
+    RP_FLIGHT_FREE,
+    RP_FLIGHT_READING, /**< the header is being read, or the connection is idle: not a request yet */
+    RP_FLIGHT_RUNNING
+} rp_flight_state_t;
+
+/** One request being served now, readable from any process while it runs. */
+typedef struct {
+    apr_uint64_t serial; /**< counts the requests that used this slot; a reader that sees it change reads again */
+    apr_uint32_t state;  /**< rp_flight_state_t */
+    apr_uint32_t next_free; /**< index + 1 of the next free slot; 0 ends the list */
+    apr_uint64_t start_ticks;
+    apr_uint32_t depth;  /**< open spans; span[depth] runs now, span[0] is the ground between spans */
+    apr_uint32_t spare;
+    apr_uint64_t entered_ticks[RP_DEPTH_MAX];
+    apr_uint16_t span[RP_DEPTH_MAX];
+    char method[16];
+    char vhost[64];
+    char uri[208]; /**< path without query string, cut at this length */
+} rp_flight_t;
+
+typedef enum {
+    RP_CHILD_FREE,
+    RP_CHILD_LIVE,
+    RP_CHILD_ENDED /**< left in order; its counters wait to be added to the sums of the departed */
+} rp_child_state_t;
+
+/** The part of one child process. Shards and flights follow at the offsets that the header names. */
+typedef struct {
+    apr_uint32_t state; /**< rp_child_state_t */
+    apr_uint32_t pid;
+    apr_int64_t started_us;
+    apr_uint64_t free_flights; /**< low half: index + 1 of the first free flight; high half counts changes */
+    apr_uint64_t dropped_busy; /**< requests not counted because no shard could be had in time */
+    apr_uint64_t pool_flights; /**< requests that ran without a slot: counted, but not visible while they run */
+    apr_uint64_t deep_frames;  /**< spans opened below RP_DEPTH_MAX: their time is the enclosing span's */
+} rp_child_t;
+
+/** Start of the segment. */
+typedef struct {
+    apr_uint32_t magic;
+    apr_uint32_t version;
+    apr_uint32_t ready; /**< stored last: a reader that sees it also sees a full header */
+    apr_uint32_t epoch;
+    apr_uint64_t bytes;
+    apr_int64_t started_us;
+    apr_uint64_t started_ticks;
+    rp_clock_t clock;
+    apr_uint32_t generation;
+    apr_uint32_t detail; /**< rp_detail_t */
+    apr_uint32_t span_max;
+    apr_uint32_t span_count; /**< grows while requests find new filters */
+    apr_uint32_t child_max;  /**< parts for children; one more at the end holds the sums of the departed */
+    apr_uint32_t shard_count;
+    apr_uint32_t flight_max; /**< a child */
+    apr_uint32_t unwrapped_links;   /**< hook functions that no slot was left for */
+    apr_uint32_t unplanned_spans;   /**< spans that did not fit in the table: their time is the enclosing span's */
+    apr_uint32_t damaged_flights;   /**< children found dead in the middle of a write */
+    apr_uint32_t fold_sequence;     /**< odd while the parent moves a departed child's counters */
+    apr_uint32_t lost_flights;      /**< requests that died with their child */
+    apr_uint64_t spans_offset;
+    apr_uint64_t children_offset;
+    apr_uint64_t child_bytes;
+    apr_uint64_t shards_offset;  /**< from the start of a child's part */
+    apr_uint64_t shard_bytes;
+    apr_uint64_t flights_offset; /**< from the start of a child's part */
+    apr_uint64_t tallies_offset; /**< from the start of a child's part: one tally a flight */
+    apr_uint64_t tally_bytes;    /**< span_max entries, then span_max ids of touched ones */
+    apr_uint64_t departed_flights_dropped; /**< pool_flights, of the departed */
+    apr_uint64_t departed_dropped_busy;
+    apr_uint64_t departed_deep_frames;
+    char mpm[16];
+} rp_segment_t;
+
+_Static_assert(sizeof(rp_span_t) == 256, "doc/shm-layout.md draws a span as 256 bytes");
+_Static_assert(offsetof(rp_shard_t, total) == 64, "the counters of a shard fill one cache line");
+_Static_assert(sizeof(rp_cell_t) % 8 == 0 && sizeof(rp_shard_t) % 8 == 0, "cells follow a shard without padding");
+_Static_assert(sizeof(rp_flight_t) == 960, "doc/shm-layout.md draws a flight as 960 bytes");
+_Static_assert(sizeof(rp_child_t) <= RP_CACHE_LINE, "a child's own words fill one cache line");
+
+static inline rp_span_t *rp_segment_span(rp_segment_t *segment, unsigned id)
+{
+    return (rp_span_t *)((char *)segment + segment->spans_offset) + id;
+}
+
+/** @param index 0..child_max; child_max is the part of the departed */
+static inline rp_child_t *rp_segment_child(rp_segment_t *segment, unsigned index)
+{
+    return (rp_child_t *)((char *)segment + segment->children_offset + index * segment->child_bytes);
+}
+
+static inline rp_shard_t *rp_child_shard(const rp_segment_t *segment, rp_child_t *child, unsigned index)
+{
+    return (rp_shard_t *)((char *)child + segment->shards_offset + index * segment->shard_bytes);
+}
+
+static inline rp_cell_t *rp_shard_cell(rp_shard_t *shard, unsigned span)
+{
+    return (rp_cell_t *)(shard + 1) + span;
+}
+
+static inline rp_flight_t *rp_child_flight(const rp_segment_t *segment, rp_child_t *child, unsigned index)
+{
+    return (rp_flight_t *)((char *)child + segment->flights_offset) + index;
+}
+
+/** @return the entries of a flight's tally; span_max 16-bit ids follow them */
+static inline rp_tally_entry_t *rp_child_tally(const rp_segment_t *segment, rp_child_t *child, unsigned index)
+{
+    return (rp_tally_entry_t *)((char *)child + segment->tallies_offset + index * segment->tally_bytes);
+}
+
+#endif

@@ -1,0 +1,336 @@
+#include <sched.h>
+#include <stdlib.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "store/snapshot.h"
+
+/* Tries for a copy without a writer in between; a dead child's odd sequence never becomes even. */
+#define COPY_TRIES 200
+#define FOLD_TRIES 20
+
+/* What a snapshot is built with; gone afterwards with the pool. */
+typedef struct {
+    rp_snapshot_t *snapshot;
+    rp_segment_t *segment;
+    apr_pool_t *pool;
+    rp_shard_t *scratch;   /* a copy of one shard */
+    rp_shard_t *sums;      /* all shards added up, ticks */
+    rp_child_times_t *now; /* the child being added */
+    apr_uint64_t *span_ns; /* converted sums by span */
+} builder_t;
+
+static void add_hist(rp_hist_fine_t *into, rp_hist_fine_t *from)
+{
+    rp_hist_merge(rp_hist_fine(into), rp_hist_fine(from));
+}
+
+static void add_cell(rp_cell_t *into, rp_cell_t *from)
+{
+    if (!from->calls && !from->skipped) {
+        return;
+    }
+    rp_hist_merge(rp_hist_coarse(&into->self), rp_hist_coarse(&from->self));
+    into->calls += from->calls;
+    into->bytes += from->bytes;
+    into->skipped += from->skipped;
+}
+
+static void add_shard(unsigned span_count, rp_shard_t *into, rp_shard_t *from)
+{
+    into->requests += from->requests;
+    into->unbalanced += from->unbalanced;
+    for (int i = 0; i < RP_STATUS_CLASSES; i++) {
+        into->by_status[i] += from->by_status[i];
+    }
+    add_hist(&into->total, &from->total);
+    for (int i = 0; i < RP_PHASE_COUNT; i++) {
+        add_hist(&into->phases[i], &from->phases[i]);
+    }
+    for (unsigned i = 0; i < span_count; i++) {
+        add_cell(rp_shard_cell(into, i), rp_shard_cell(from, i));
+    }
+}
+
+static void clear_shard(unsigned span_count, rp_shard_t *shard)
+{
+    shard->requests = shard->unbalanced = 0;
+    for (int i = 0; i < RP_STATUS_CLASSES; i++) {
+        shard->by_status[i] = 0;
+    }
+    rp_hist_clear(rp_hist_fine(&shard->total));
+    for (int i = 0; i < RP_PHASE_COUNT; i++) {
+        rp_hist_clear(rp_hist_fine(&shard->phases[i]));
+    }
+    for (unsigned i = 0; i < span_count; i++) {
+        rp_cell_t *cell = rp_shard_cell(shard, i);
+        rp_hist_clear(rp_hist_coarse(&cell->self));
+        cell->calls = cell->bytes = cell->skipped = 0;
+    }
+}
+
+/* Seqlock reader (Boehm, "Can seqlocks get along with programming language memory models?", 2012). */
+static void copy_shard(builder_t *b, rp_shard_t *shard)
+{
+    for (int i = 0; i < COPY_TRIES; i++) {
+        apr_uint32_t before = __atomic_load_n(&shard->sequence, __ATOMIC_ACQUIRE);
+
+        clear_shard(b->segment->span_max, b->scratch);
+        if ((before & 1) && i + 1 < COPY_TRIES) {
+            sched_yield();
+            continue;
+        }
+        add_shard(b->segment->span_max, b->scratch, shard);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (before == __atomic_load_n(&shard->sequence, __ATOMIC_RELAXED)) {
+            return;
+        }
+    }
+}
+
+/* Converts the scratch shard's sums: the one place where ticks of a sum become nanoseconds. */
+static void add_sums_ns(builder_t *b, rp_shard_t *shard)
+{
+    rp_snapshot_t *snapshot = b->snapshot;
+
+    for (unsigned id = 0; id < b->segment->span_max; id++) {
+        rp_cell_t *cell = rp_shard_cell(shard, id);
+        apr_uint64_t ns;
+
+        if (!cell->calls) {
+            continue;
+        }
+        ns = rp_clock_ns(&b->segment->clock, cell->self.head.sum);
+        b->span_ns[id] += ns;
+        snapshot->phases[rp_segment_span(b->segment, id)->phase].sum_ns += ns;
+        snapshot->total.sum_ns += ns;
+        b->now->total.sum_ns += ns;
+    }
+}
+
+static void add_child_shard(builder_t *b, rp_shard_t *shard)
+{
+    rp_child_times_t *now = b->now;
+
+    copy_shard(b, shard);
+    now->requests += b->scratch->requests;
+    for (int i = 0; i < RP_STATUS_CLASSES; i++) {
+        now->by_status[i] += b->scratch->by_status[i];
+    }
+    rp_hist_merge(now->total.hist, rp_hist_fine(&b->scratch->total));
+    add_sums_ns(b, b->scratch);
+    add_shard(b->segment->span_max, b->sums, b->scratch);
+}
+
+static rp_times_t fine_times(apr_pool_t *pool)
+{
+    return (rp_times_t){rp_hist_fine(apr_pcalloc(pool, sizeof(rp_hist_fine_t))), 0};
+}
+
+static void add_child(builder_t *b, unsigned index, rp_child_t *child)
+{
+    rp_snapshot_t *snapshot = b->snapshot;
+    int departed = index == b->segment->child_max;
+
+    b->now = &snapshot->children[snapshot->child_count++];
+    *b->now = (rp_child_times_t){0};
+    b->now->pid = departed ? 0 : child->pid;
+    b->now->epoch = b->segment->epoch;
+    b->now->state = departed ? RP_CHILD_FREE : (rp_child_state_t)child->state;
+    b->now->started_us = departed ? b->segment->started_us : child->started_us;
+    b->now->total = fine_times(b->pool);
+    for (unsigned i = 0; i < (departed ? 1 : b->segment->shard_count); i++) {
+        add_child_shard(b, rp_child_shard(b->segment, child, i));
+    }
+    snapshot->dropped_busy += departed ? b->segment->departed_dropped_busy : child->dropped_busy;
+    snapshot->pool_flights += departed ? b->segment->departed_flights_dropped : child->pool_flights;
+    snapshot->deep_frames += departed ? b->segment->departed_deep_frames : child->deep_frames;
+    if (departed && !b->now->requests) {
+        snapshot->child_count--;
+    }
+}
+
+static void add_children(builder_t *b, apr_uint32_t child_pid)
+{
+    for (unsigned i = 0; i <= b->segment->child_max; i++) {
+        rp_child_t *child = rp_segment_child(b->segment, i);
+        int departed = i == b->segment->child_max;
+
+        if ((child->pid && (!child_pid || child->pid == child_pid)) || (departed && !child_pid)) {
+            add_child(b, i, child);
+        }
+    }
+}
+
+static int by_phase_then_cost(const void *a, const void *b)
+{
+    const rp_span_times_t *x = a, *y = b;
+
+    if (x->span->phase != y->span->phase) {
+        return x->span->phase - y->span->phase;
+    }
+    return (x->self.sum_ns < y->self.sum_ns) - (x->self.sum_ns > y->self.sum_ns);
+}
+
+static void list_spans(builder_t *b)
+{
+    rp_snapshot_t *snapshot = b->snapshot;
+
+    snapshot->spans = apr_pcalloc(b->pool, b->segment->span_max * sizeof(*snapshot->spans));
+    for (unsigned id = 0; id < b->segment->span_max; id++) {
+        rp_cell_t *cell = rp_shard_cell(b->sums, id);
+
+        if (cell->calls || cell->skipped) {
+            snapshot->spans[snapshot->span_count++] = (rp_span_times_t){
+                rp_segment_span(b->segment, id), id, {rp_hist_coarse(&cell->self), b->span_ns[id]}, cell->calls,
+                cell->bytes, cell->skipped};
+        }
+    }
+    qsort(snapshot->spans, snapshot->span_count, sizeof(*snapshot->spans), by_phase_then_cost);
+}
+
+static apr_uint64_t age_ns(const builder_t *b, apr_uint64_t now, apr_uint64_t since)
+{
+    return now > since ? rp_clock_ns(&b->segment->clock, now - since) : 0;
+}
+
+/* @return 0 when the request ended while it was read */
+static int view_flight(builder_t *b, rp_flight_view_t *view, const rp_child_t *child, const rp_flight_t *flight)
+{
+    apr_uint64_t serial = __atomic_load_n(&flight->serial, __ATOMIC_ACQUIRE);
+    rp_flight_t copy = *flight;
+    apr_uint64_t now = rp_clock_now();
+    unsigned depth = copy.depth < RP_DEPTH_MAX ? copy.depth : RP_DEPTH_MAX - 1;
+    unsigned span = copy.span[depth];
+
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&flight->serial, __ATOMIC_RELAXED) != serial || copy.state != RP_FLIGHT_RUNNING) {
+        return 0;
+    }
+    copy.method[sizeof(copy.method) - 1] = copy.uri[sizeof(copy.uri) - 1] = copy.vhost[sizeof(copy.vhost) - 1] = '\0';
+    view->pid = child->pid;
+    view->span = rp_segment_span(b->segment, span < b->segment->span_max ? span : RP_SPAN_OTHER);
+    view->span_age_ns = age_ns(b, now, copy.entered_ticks[depth]);
+    view->age_ns = age_ns(b, now, copy.start_ticks);
+    view->method = apr_pstrdup(b->pool, copy.method);
+    view->uri = apr_pstrdup(b->pool, copy.uri);
+    view->vhost = apr_pstrdup(b->pool, copy.vhost);
+    return 1;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const rp_flight_view_t *x = a, *y = b;
+
+    return (x->age_ns < y->age_ns) - (x->age_ns > y->age_ns);
+}
+
+static unsigned running(builder_t *b, apr_uint32_t child_pid, rp_flight_view_t *views)
+{
+    rp_flight_view_t scratch;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < b->segment->child_max; i++) {
+        rp_child_t *child = rp_segment_child(b->segment, i);
+
+        for (unsigned j = 0; child->pid && j < b->segment->flight_max && (!child_pid || child->pid == child_pid); j++) {
+            const rp_flight_t *flight = rp_child_flight(b->segment, child, j);
+            if (flight->state == RP_FLIGHT_RUNNING) {
+                count += views ? view_flight(b, count < b->snapshot->flight_count ? &views[count] : &scratch, child, flight)
+                               : 1;
+            }
+        }
+    }
+    return count;
+}
+
+static void list_flights(builder_t *b, apr_uint32_t child_pid)
+{
+    rp_snapshot_t *snapshot = b->snapshot;
+    unsigned found;
+
+    snapshot->flight_count = running(b, child_pid, NULL) + 8; /* some may start while we look */
+    snapshot->flights = apr_pcalloc(b->pool, snapshot->flight_count * sizeof(*snapshot->flights));
+    found = running(b, child_pid, snapshot->flights);
+    if (found < snapshot->flight_count) {
+        snapshot->flight_count = found;
+    }
+    qsort(snapshot->flights, snapshot->flight_count, sizeof(*snapshot->flights), longest_first);
+}
+
+static void reset(builder_t *b)
+{
+    rp_segment_t *segment = b->segment;
+    rp_snapshot_t *snapshot = apr_pcalloc(b->pool, sizeof(*snapshot));
+
+    b->snapshot = snapshot;
+    b->scratch = apr_pcalloc(b->pool, (apr_size_t)segment->shard_bytes);
+    b->sums = apr_pcalloc(b->pool, (apr_size_t)segment->shard_bytes);
+    b->span_ns = apr_pcalloc(b->pool, segment->span_max * sizeof(*b->span_ns));
+    snapshot->segment = segment;
+    snapshot->children = apr_palloc(b->pool, (segment->child_max + 1) * sizeof(*snapshot->children));
+    snapshot->total.hist = rp_hist_fine(&b->sums->total);
+    for (int i = 0; i < RP_PHASE_COUNT; i++) {
+        snapshot->phases[i].hist = rp_hist_fine(&b->sums->phases[i]);
+    }
+}
+
+/* Adds up all children; again when the parent moved a departed child's counters meanwhile. */
+static void add_up(builder_t *b, apr_uint32_t child_pid)
+{
+    for (int i = 0; i < FOLD_TRIES; i++) {
+        apr_uint32_t before = __atomic_load_n(&b->segment->fold_sequence, __ATOMIC_ACQUIRE);
+
+        reset(b);
+        add_children(b, child_pid);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (!(before & 1) && before == __atomic_load_n(&b->segment->fold_sequence, __ATOMIC_RELAXED)) {
+            return;
+        }
+    }
+}
+
+const rp_snapshot_t *rp_snapshot_take(apr_pool_t *pool, rp_segment_t *segment, apr_uint32_t child_pid)
+{
+    builder_t b = {.segment = segment, .pool = pool};
+
+    if (!segment || !__atomic_load_n(&segment->ready, __ATOMIC_ACQUIRE)) {
+        return NULL;
+    }
+    add_up(&b, child_pid);
+    b.snapshot->taken_us = apr_time_now();
+    b.snapshot->seconds = (double)(b.snapshot->taken_us - segment->started_us) / APR_USEC_PER_SEC;
+    b.snapshot->requests = b.sums->requests;
+    b.snapshot->unbalanced = b.sums->unbalanced;
+    for (int i = 0; i < RP_STATUS_CLASSES; i++) {
+        b.snapshot->by_status[i] = b.sums->by_status[i];
+    }
+    list_spans(&b);
+    list_flights(&b, child_pid);
+    return b.snapshot;
+}
+
+apr_uint64_t rp_snapshot_quantile_ns(const rp_snapshot_t *snapshot, const rp_times_t *times, double q)
+{
+    const rp_clock_t *clock = &snapshot->segment->clock;
+
+    return (apr_uint64_t)(rp_hist_quantile(times->hist, q) * clock->ns_per_tick + 0.5);
+}
+
+apr_uint64_t rp_snapshot_mean_ns(const rp_times_t *times)
+{
+    apr_uint64_t count = times->hist.head ? times->hist.head->count : 0;
+
+    return count ? (times->sum_ns + count / 2) / count : 0;
+}
+
+apr_uint64_t rp_snapshot_cost_ns(const rp_snapshot_t *snapshot)
+{
+    apr_uint64_t transitions = 0;
+    double read_ns = snapshot->segment->clock.read_ticks * snapshot->segment->clock.ns_per_tick;
+
+    for (unsigned i = 0; i < snapshot->span_count; i++) {
+        transitions += 2 * snapshot->spans[i].calls;
+    }
+    return snapshot->requests ? (apr_uint64_t)((double)transitions * read_ns / (double)snapshot->requests) : 0;
+}

@@ -1,0 +1,88 @@
+/**
+ * @file snapshot.h
+ * @brief The one reader: a consistent copy of a segment's counters, merged and converted to nanoseconds.
+ *
+ * Sums are converted where they are smallest, for each child and span, and only added up from there. So
+ * the spans' sums, the phases' sums and the children's sums each equal the total, to the nanosecond.
+ */
+#ifndef RP_STORE_SNAPSHOT_H
+#define RP_STORE_SNAPSHOT_H
+
+#include <apr_pools.h>
+
+#include "store/layout.h"
+
+/** A histogram to report. Bucket bounds are ticks: convert with rp_snapshot_quantile_ns(). */
+typedef struct {
+    rp_hist_t hist;      /**< count, min, max and buckets in ticks */
+    apr_uint64_t sum_ns; /**< exact and additive */
+} rp_times_t;
+
+typedef struct {
+    const rp_span_t *span;
+    unsigned id;
+    rp_times_t self;
+    apr_uint64_t calls;
+    apr_uint64_t bytes;
+    apr_uint64_t skipped;
+} rp_span_times_t;
+
+/** Figures of one child; the departed are one more entry with pid 0 when any request is in their sums. */
+typedef struct {
+    apr_uint32_t pid;
+    apr_uint32_t epoch;
+    rp_child_state_t state;
+    apr_int64_t started_us;
+    apr_uint64_t requests;
+    apr_uint64_t by_status[RP_STATUS_CLASSES];
+    rp_times_t total;
+} rp_child_times_t;
+
+/** A running request as it was a moment ago. */
+typedef struct {
+    apr_uint32_t pid;
+    const rp_span_t *span; /**< the span that runs now */
+    apr_uint64_t span_age_ns;
+    apr_uint64_t age_ns;
+    const char *method;
+    const char *uri;
+    const char *vhost;
+} rp_flight_view_t;
+
+typedef struct {
+    const rp_segment_t *segment; /**< clock, epoch, start, mpm, sizes, drops */
+    apr_int64_t taken_us;
+    double seconds; /**< covered by the counters */
+    apr_uint64_t requests;
+    apr_uint64_t by_status[RP_STATUS_CLASSES];
+    apr_uint64_t unbalanced;
+    apr_uint64_t dropped_busy;
+    apr_uint64_t pool_flights;
+    apr_uint64_t deep_frames;
+    rp_times_t total;
+    rp_times_t phases[RP_PHASE_COUNT]; /**< count is requests that entered the phase */
+    rp_span_times_t *spans;            /**< entered at least once; by phase, then costliest first; "other" included */
+    unsigned span_count;
+    rp_child_times_t *children;
+    unsigned child_count;
+    rp_flight_view_t *flights; /**< longest first */
+    unsigned flight_count;
+} rp_snapshot_t;
+
+/**
+ * Take a snapshot. Reads only what was touched and never makes a writer wait.
+ * @param child_pid 0 for all children, else the only one to count
+ * @return NULL when there is no segment. Any thread of any process; the memory is the pool's.
+ */
+const rp_snapshot_t *rp_snapshot_take(apr_pool_t *pool, rp_segment_t *segment, apr_uint32_t child_pid);
+
+/** @return the quantile q (0..1) in ns, rounded; 0 gives min, 1 gives max */
+apr_uint64_t rp_snapshot_quantile_ns(const rp_snapshot_t *snapshot, const rp_times_t *times, double q);
+
+/** @return sum_ns / count, rounded; 0 when empty */
+apr_uint64_t rp_snapshot_mean_ns(const rp_times_t *times);
+
+/** @return the profiler's own cost a request in ns, estimated from its transitions and the clock's reading time */
+apr_uint64_t rp_snapshot_cost_ns(const rp_snapshot_t *snapshot);
+
+#endif

@@ -478,8 +478,8 @@ Rows of the report. span dies when several match.
 
 =item sums_ok($json, $name)
 
-Two tests: the self times of all phases add up to the total, and so do those of all spans; exactly. The spans must hold
-a row for the time outside of any span (phase other).
+Two tests: the self times of all phases add up to the total, and those of each phase's spans to their phase; exactly.
+Time outside of any span is the phase other, and has no row among the spans.
 
 =back
 

@@ -54,35 +54,65 @@ void rp_hist_clear(rp_hist_t hist)
     *hist.head = (rp_hist_head_t){0};
 }
 
-/* The value at a rank (0-based, fractional) within a bucket that holds `held` values from rank `before` on. */
-static double within_bucket(unsigned index, unsigned bits, apr_uint64_t before, apr_uint64_t held, double rank)
+/* The value at a place (0 is the first) within a bucket of `held` values, which are taken to lie evenly in it. */
+static double within_bucket(unsigned index, unsigned bits, apr_uint64_t place, apr_uint64_t held)
 {
     double low = (double)rp_hist_bucket_low(index, bits);
     double width = (double)rp_hist_bucket_low(index + 1, bits) - low;
 
-    return low + width * ((rank - (double)before) + 0.5) / (double)held;
+    return low + width * ((double)place + 0.5) / (double)held;
+}
+
+/* The value that follows the last one of a bucket. */
+static double first_after(rp_hist_t hist, unsigned index)
+{
+    for (unsigned i = index + 1; i < RP_HIST_BUCKETS(hist.bits); i++) {
+        if (hist.buckets[i]) {
+            return within_bucket(i, hist.bits, 0, hist.buckets[i]);
+        }
+    }
+    return (double)hist.head->max;
+}
+
+static double clamped(double value, double low, double high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Between the values at ranks k and k + 1, where bucket `index` holds rank k at this place. */
+static double between_ranks(rp_hist_t hist, unsigned index, apr_uint64_t place, apr_uint64_t k, double fraction)
+{
+    const rp_hist_head_t *head = hist.head;
+    apr_uint64_t held = hist.buckets[index];
+    double min = (double)rp_hist_min(head), max = (double)head->max;
+    double value, next;
+
+    value = k == 0 ? min : clamped(within_bucket(index, hist.bits, place, held), min, max);
+    if (k + 2 >= head->count) {
+        next = max;
+    }
+    else {
+        next = place + 1 < held ? within_bucket(index, hist.bits, place + 1, held) : first_after(hist, index);
+    }
+    return value + (clamped(next, value, max) - value) * fraction;
 }
 
 double rp_hist_quantile(rp_hist_t hist, double q)
 {
     const rp_hist_head_t *head = hist.head;
-    double min = (double)rp_hist_min(head);
-    double max = (double)head->max;
-    double rank, value = max;
-    apr_uint64_t before = 0;
+    apr_uint64_t k, before = 0;
+    double rank;
 
     if (!head->count || q <= 0.0) {
-        return min;
+        return (double)rp_hist_min(head);
     }
     rank = q * (double)(head->count - 1);
-    for (unsigned i = 0; i < RP_HIST_BUCKETS(hist.bits) && q < 1.0; i++) {
-        apr_uint64_t held = hist.buckets[i];
-
-        if (held && rank < (double)(before + held)) {
-            value = within_bucket(i, hist.bits, before, held, rank);
-            break;
+    k = (apr_uint64_t)rank;
+    for (unsigned i = rp_hist_index(rp_hist_min(head), hist.bits); i < RP_HIST_BUCKETS(hist.bits) && q < 1.0; i++) {
+        if (k < before + hist.buckets[i]) {
+            return between_ranks(hist, i, k - before, k, rank - (double)k);
         }
-        before += held;
+        before += hist.buckets[i];
     }
-    return value < min ? min : value > max ? max : value;
+    return (double)head->max;
 }

@@ -106,8 +106,8 @@ static inline apr_uint64_t rp_hist_min(const rp_hist_head_t *head)
 }
 
 /**
- * The quantile of the recorded values, interpolated linearly within its bucket (Hyndman and Fan's type 7 on the
- * assumption that a bucket's values are spread evenly), and never outside min..max.
+ * The quantile of the recorded values: Hyndman and Fan's type 7, where a bucket's values are taken to be spread evenly
+ * in it. At most a bucket's width from the exact one, never falling with q, and never outside min..max.
  * @param q 0..1; 0 gives min, 1 gives max, exactly
  * @return 0 when the histogram is empty
  */

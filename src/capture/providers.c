@@ -61,7 +61,7 @@ static spans_t spans_of_line(const authz_slot_t *slot, const cmd_parms *cmd, con
     if (!planning || !cmd->directive || !cmd->directive->filename) {
         return (spans_t){RP_SPAN_NONE, RP_SPAN_NONE};
     }
-    return plan_spans(planning, apr_pstrcat(cmd->temp_pool, slot->name, " ", args, NULL),
+    return plan_spans(planning, apr_pstrcat(cmd->temp_pool, slot->name, *args ? " " : "", args, NULL),
                       apr_psprintf(cmd->temp_pool, "%s:%d", cmd->directive->filename, cmd->directive->line_num));
 }
 

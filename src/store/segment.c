@@ -7,12 +7,13 @@
 #include "store/segment.h"
 
 /* What outlives a restart, in the process pool: the module's code may be unloaded in between, so no code pointers. */
-#define KEEP_KEY "mod_reqprof:segments:1"
+#define KEEP_KEY "mod_reqprof:segments:2"
 #define KEEP_MAX 32 /* generations whose children may still be serving */
 
 typedef struct {
     apr_pool_t *pool; /* NULL: free place */
     rp_segment_t *segment;
+    int ended; /* its generation has ended: given back as soon as it is not the current one */
 } kept_t;
 
 typedef struct {
@@ -57,7 +58,23 @@ static const rp_clock_t *kept_clock(keep_t *keep, rp_clock_source_t wanted)
     return &keep->clock;
 }
 
-/* A generation that never reported its end (a hard restart) leaves its segment here: the oldest makes room. */
+static void give_back(kept_t *kept)
+{
+    apr_pool_destroy(kept->pool);
+    *kept = (kept_t){0};
+}
+
+/* A hard restart ends a generation while its segment is still the current one. */
+static void give_back_ended(keep_t *keep)
+{
+    for (int i = 0; i < KEEP_MAX; i++) {
+        if (keep->kept[i].pool && keep->kept[i].ended) {
+            give_back(&keep->kept[i]);
+        }
+    }
+}
+
+/* Where as many generations as there are places still serve, the oldest makes room. */
 static kept_t *place_for_new(keep_t *keep)
 {
     kept_t *oldest = &keep->kept[0];
@@ -70,8 +87,7 @@ static kept_t *place_for_new(keep_t *keep)
             oldest = &keep->kept[i];
         }
     }
-    apr_pool_destroy(oldest->pool);
-    oldest->pool = NULL;
+    give_back(oldest);
     return oldest;
 }
 
@@ -115,23 +131,23 @@ static void lay_out(rp_segment_t *head, const rp_settings_t *settings, const rp_
     head->bytes = head->children_offset + (head->child_max + 1) * head->child_bytes;
 }
 
-
 apr_status_t rp_segment_parent_create(apr_pool_t *process_pool, const rp_settings_t *settings,
                                       const rp_span_plan_t *plan, const rp_segment_size_t *size)
 {
     keep_t *keep = keep_of(process_pool);
-    kept_t *place = place_for_new(keep);
+    kept_t *place;
     rp_segment_t head = {0};
     apr_shm_t *shm;
     apr_status_t rv;
 
     current = NULL;
+    give_back_ended(keep);
+    place = place_for_new(keep);
     lay_out(&head, settings, plan, size);
     apr_pool_create(&place->pool, process_pool);
     rv = apr_shm_create(&shm, (apr_size_t)head.bytes, NULL, place->pool);
     if (rv != APR_SUCCESS) {
-        apr_pool_destroy(place->pool);
-        place->pool = NULL;
+        give_back(place);
         return rv;
     }
     head.epoch = ++keep->epoch;
@@ -167,9 +183,11 @@ void rp_segment_parent_end(apr_pool_t *process_pool, unsigned generation)
 
     for (int i = 0; i < KEEP_MAX; i++) {
         kept_t *kept = &keep->kept[i];
-        if (kept->pool && kept->segment->generation == generation && kept->segment != current) {
-            apr_pool_destroy(kept->pool);
-            kept->pool = NULL;
+        if (kept->pool && kept->segment->generation == generation) {
+            kept->ended = 1;
+            if (kept->segment != current) {
+                give_back(kept);
+            }
         }
     }
 }

@@ -5,9 +5,13 @@
 
 #include "store/snapshot.h"
 
-/* Tries for a copy without a writer in between; a dead child's odd sequence never becomes even. */
-#define COPY_TRIES 200
+/* Tries for a copy without a writer in between. Enough for a child that does nothing but write. */
+#define COPY_TRIES 20000
+/* Tries that wait for the end of one and the same write: its thread may have lost the processor, or its child be dead. */
+#define WRITE_YIELDS 50
+#define WRITE_WAITS 50
 #define FOLD_TRIES 20
+#define WAIT_US 1000
 
 /* What a snapshot is built with; gone afterwards with the pool. */
 typedef struct {
@@ -69,17 +73,35 @@ static void clear_shard(unsigned span_count, rp_shard_t *shard)
     }
 }
 
-/* Seqlock reader (Boehm, "Can seqlocks get along with programming language memory models?", 2012). */
+static void wait_for_write(unsigned tries)
+{
+    if (tries < WRITE_YIELDS) {
+        sched_yield();
+    }
+    else {
+        apr_sleep(WAIT_US);
+    }
+}
+
+/*
+ * Seqlock reader (Boehm, "Can seqlocks get along with programming language memory models?", 2012). The odd sequence
+ * of a dead child never becomes even: after some waiting its part is taken as it is.
+ */
 static void copy_shard(builder_t *b, rp_shard_t *shard)
 {
+    apr_uint32_t last = 0;
+    unsigned same = 0;
+
     for (int i = 0; i < COPY_TRIES; i++) {
         apr_uint32_t before = __atomic_load_n(&shard->sequence, __ATOMIC_ACQUIRE);
 
-        clear_shard(b->segment->span_max, b->scratch);
-        if ((before & 1) && i + 1 < COPY_TRIES) {
-            sched_yield();
+        same = before == last ? same + 1 : 0;
+        last = before;
+        if ((before & 1) && same < WRITE_YIELDS + WRITE_WAITS) {
+            wait_for_write(same);
             continue;
         }
+        clear_shard(b->segment->span_max, b->scratch);
         add_shard(b->segment->span_max, b->scratch, shard);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         if (before == __atomic_load_n(&shard->sequence, __ATOMIC_RELAXED)) {
@@ -281,6 +303,10 @@ static void add_up(builder_t *b, apr_uint32_t child_pid)
     for (int i = 0; i < FOLD_TRIES; i++) {
         apr_uint32_t before = __atomic_load_n(&b->segment->fold_sequence, __ATOMIC_ACQUIRE);
 
+        if ((before & 1) && i + 1 < FOLD_TRIES) {
+            apr_sleep(WAIT_US);
+            continue;
+        }
         reset(b);
         add_children(b, child_pid);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);

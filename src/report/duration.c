@@ -4,6 +4,7 @@
 
 #include "report/duration.h"
 
+#define U64 "%" APR_UINT64_T_FMT
 #define NS_PER_S APR_UINT64_C(1000000000)
 
 /* One decimal below 100, none from there on, decided after rounding: 99.96 is "100". */
@@ -17,8 +18,10 @@ static const char *two_units(apr_pool_t *pool, apr_uint64_t seconds, unsigned bi
 {
     apr_uint64_t rest = seconds % big_s / small_s;
 
-    return rest ? apr_psprintf(pool, "%" APR_UINT64_T_FMT " %s %" APR_UINT64_T_FMT " %s", seconds / big_s, big, rest, small)
-                : apr_psprintf(pool, "%" APR_UINT64_T_FMT " %s", seconds / big_s, big);
+    if (!rest) {
+        return apr_psprintf(pool, U64 " %s", seconds / big_s, big);
+    }
+    return apr_psprintf(pool, U64 " %s " U64 " %s", seconds / big_s, big, rest, small);
 }
 
 static const char *long_duration(apr_pool_t *pool, apr_uint64_t seconds)
@@ -46,7 +49,7 @@ const char *rp_duration(apr_pool_t *pool, apr_uint64_t ns)
 
 const char *rp_grouped(apr_pool_t *pool, apr_uint64_t number)
 {
-    const char *digits = apr_psprintf(pool, "%" APR_UINT64_T_FMT, number);
+    const char *digits = apr_psprintf(pool, U64, number);
     apr_size_t length = strlen(digits), at = 0;
     char *grouped = apr_palloc(pool, 2 * length + 1);
 
@@ -78,6 +81,6 @@ const char *rp_iso_time(apr_pool_t *pool, apr_int64_t time_us)
     apr_time_exp_t t;
 
     apr_time_exp_gmt(&t, time_us);
-    return apr_psprintf(pool, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour,
-                        t.tm_min, t.tm_sec, (int)(t.tm_usec / 1000));
+    return apr_psprintf(pool, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday,
+                        t.tm_hour, t.tm_min, t.tm_sec, (int)(t.tm_usec / 1000));
 }

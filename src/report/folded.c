@@ -38,7 +38,8 @@ void rp_render_folded(request_rec *r, const rp_report_t *report)
 
         if (times->self.sum_ns) {
             ap_rprintf(r, "%s;%s;%s %" APR_UINT64_T_FMT "\n", rp_phase_name(times->span->phase),
-                       frame(r->pool, times->span->owner), frame(r->pool, line(r->pool, times->span)), times->self.sum_ns);
+                       frame(r->pool, times->span->owner), frame(r->pool, line(r->pool, times->span)),
+                       times->self.sum_ns);
         }
     }
 }

@@ -51,8 +51,8 @@ static const char *no_such_child(request_rec *r, const rp_params_t *params)
             running = apr_psprintf(r->pool, "%s%s%u", running, *running ? ", " : "", all->children[i].pid);
         }
     }
-    return apr_psprintf(r->pool, "child \"%u\": accepted is the process number of a running child: %s", params->child_pid,
-                        running);
+    return apr_psprintf(r->pool, "child \"%u\": accepted is the process number of a running child: %s",
+                        params->child_pid, running);
 }
 
 static int answer_report(request_rec *r, const rp_params_t *params)

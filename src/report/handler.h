@@ -8,8 +8,8 @@
 #include <httpd.h>
 
 /**
- * @return DECLINED for another handler's request; OK when answered, also with 400 (a wrong parameter) or 503 (nothing is
- *         measured), which carry a sentence; HTTP_METHOD_NOT_ALLOWED for anything but GET and HEAD
+ * @return DECLINED for another handler's request; OK when answered, also with 400 (a wrong parameter) or 503
+ *         (nothing is measured), which carry a sentence; HTTP_METHOD_NOT_ALLOWED for anything but GET and HEAD
  */
 int rp_report_handler(request_rec *r);
 

@@ -1,6 +1,6 @@
 /*
- * The page: assets/page.html, filled from a snapshot. Here stand only the values and lists that the file names; whatever
- * comes from a client or a configuration passes put_escaped().
+ * The page: assets/page.html, filled from a snapshot. Here stand only the values and lists that the file names;
+ * whatever comes from a client or a configuration passes put_escaped().
  */
 #include <string.h>
 #include <httpd.h>

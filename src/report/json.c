@@ -36,9 +36,10 @@ static void put_string(request_rec *r, const char *name, const char *value)
 
 static void put_hist(request_rec *r, const rp_snapshot_t *snapshot, const rp_times_t *times)
 {
-    ap_rprintf(r, "{\"count\":" U64 ",\"sum_ns\":" U64 ",\"mean_ns\":" U64 ",\"min_ns\":" U64 ",\"max_ns\":" U64 ",\"p\":{",
-               times->hist.head->count, times->sum_ns, rp_snapshot_mean_ns(times),
-               rp_snapshot_quantile_ns(snapshot, times, 0), rp_snapshot_quantile_ns(snapshot, times, 1));
+    ap_rprintf(r, "{\"count\":" U64 ",\"sum_ns\":" U64 ",\"mean_ns\":" U64, times->hist.head->count, times->sum_ns,
+               rp_snapshot_mean_ns(times));
+    ap_rprintf(r, ",\"min_ns\":" U64 ",\"max_ns\":" U64 ",\"p\":{", rp_snapshot_quantile_ns(snapshot, times, 0),
+               rp_snapshot_quantile_ns(snapshot, times, 1));
     for (unsigned i = 0; i < QUANTILE_COUNT; i++) {
         ap_rprintf(r, "%s\"%s\":" U64, i ? "," : "", quantiles[i].name,
                    rp_snapshot_quantile_ns(snapshot, times, quantiles[i].q));
@@ -159,8 +160,8 @@ static void put_children(request_rec *r, const rp_snapshot_t *snapshot)
     for (unsigned i = 0; i < snapshot->child_count; i++) {
         const rp_child_times_t *child = &snapshot->children[i];
 
-        ap_rprintf(r, "%s{\"pid\":%u,\"epoch\":%u,\"state\":\"%s\",\"requests\":" U64, comma(i), child->pid, child->epoch,
-                   rp_figures_child_state(child), child->requests);
+        ap_rprintf(r, "%s{\"pid\":%u,\"epoch\":%u,\"state\":\"%s\",\"requests\":" U64, comma(i), child->pid,
+                   child->epoch, rp_figures_child_state(child), child->requests);
         ap_rputs(",\"connections\":null,\"rss_bytes\":null,\"private_bytes\":null,\"cpu_user_s\":null,"
                  "\"cpu_system_s\":null,", r);
         put_by_status(r, child->by_status);

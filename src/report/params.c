@@ -32,7 +32,10 @@ static apr_uint32_t number_up_to(const char *value, apr_int64_t max)
     char *end;
     apr_int64_t number = apr_strtoi64(value, &end, 10);
 
-    return value[0] >= '0' && value[0] <= '9' && *end == '\0' && number >= 1 && number <= max ? (apr_uint32_t)number : 0;
+    if (value[0] < '0' || value[0] > '9' || *end || number < 1 || number > max) {
+        return 0;
+    }
+    return (apr_uint32_t)number;
 }
 
 /* The setters return 0 when the value is not accepted; it is NULL for a name without "=". */
@@ -136,7 +139,8 @@ static const char *set_parameter(rp_params_t *params, apr_pool_t *pool, const ch
         return apr_pstrcat(pool, name, value ? " \"" : " without a value", value ? rp_escape_line(pool, value) : "",
                            value ? "\"" : "", ": accepted is ", accepted_values(pool, i), NULL);
     }
-    return apr_psprintf(pool, "unknown parameter \"%s\": accepted is %s", rp_escape_line(pool, name), accepted_names(pool));
+    return apr_psprintf(pool, "unknown parameter \"%s\": accepted is %s", rp_escape_line(pool, name),
+                        accepted_names(pool));
 }
 
 static const char *decoded(apr_pool_t *pool, const char *text)
@@ -155,8 +159,8 @@ static const char *set_pair(rp_params_t *params, apr_pool_t *pool, char *pair)
     name = decoded(pool, pair);
     value = equals ? decoded(pool, equals + 1) : NULL;
     if (!name || (equals && !value)) {
-        return apr_psprintf(pool, "\"%s\" is not percent-encoded: accepted is %% and two hexadecimal digits other than 00",
-                            rp_escape_line(pool, name ? equals + 1 : pair));
+        return apr_pstrcat(pool, "\"", rp_escape_line(pool, name ? equals + 1 : pair), "\" is not percent-encoded: ",
+                           "accepted is % and two hexadecimal digits other than 00", NULL);
     }
     return set_parameter(params, pool, name, value);
 }

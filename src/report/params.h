@@ -1,6 +1,6 @@
 /**
  * @file params.h
- * @brief The query string of the report's address, as plain values. Plain C and APR, so that it is tested without httpd.
+ * @brief The query string of the report's address, as plain values. Plain C and APR: tested without httpd.
  */
 #ifndef RP_REPORT_PARAMS_H
 #define RP_REPORT_PARAMS_H
@@ -36,8 +36,8 @@ typedef struct {
 /**
  * Read a query string such as "format=json&child=123". Names stand once in params.c, with what each accepts.
  * @param query as it came, percent-encoded; NULL or "" gives the defaults
- * @return NULL, or a sentence that names the wrong parameter and says what is accepted. It repeats what the client sent,
- *         without control characters but not escaped for HTML.
+ * @return NULL, or a sentence that names the wrong parameter and says what is accepted. It repeats what the client
+ *         sent, without control characters but not escaped for HTML.
  */
 const char *rp_params_parse(rp_params_t *params, apr_pool_t *pool, const char *query);
 

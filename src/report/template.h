@@ -1,6 +1,6 @@
 /**
  * @file template.h
- * @brief Fills a page that is a real file: {{name}} is a value, {{#name}} … {{/name}} a section for each row of a list.
+ * @brief Fills a page that is a real file: {{name}} is a value, {{#name}} … {{/name}} a section a row of a list.
  *
  * A section whose list is empty is left out, so a list of one or no row is a condition. Sections nest. The functions
  * print into whatever their context names; a name that has no row in the tables prints nothing and makes

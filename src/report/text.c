@@ -186,8 +186,8 @@ static void put_flights(request_rec *r, const rp_snapshot_t *snapshot)
 static void put_proof(request_rec *r, const rp_snapshot_t *snapshot)
 {
     ap_rprintf(r, "\nPartsAddUp: %s, phases " U64 " ns, spans " U64 " ns + other " U64 " ns, total " U64 " ns\n",
-               rp_figures_add_up(snapshot) ? "yes" : "no", rp_figures_phases_ns(snapshot), rp_figures_spans_ns(snapshot),
-               rp_figures_other_ns(snapshot), snapshot->total.sum_ns);
+               rp_figures_add_up(snapshot) ? "yes" : "no", rp_figures_phases_ns(snapshot),
+               rp_figures_spans_ns(snapshot), rp_figures_other_ns(snapshot), snapshot->total.sum_ns);
 }
 
 void rp_render_text(request_rec *r, const rp_report_t *report)

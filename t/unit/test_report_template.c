@@ -12,8 +12,12 @@ static char out[65536];
 
 static void put_text(void *context, const char *text, apr_size_t bytes)
 {
+    apr_size_t used = strlen(out);
+
     (void)context;
-    strncat(out, text, bytes);
+    assert_true(used + bytes < sizeof(out));
+    memcpy(out + used, text, bytes);
+    out[used + bytes] = '\0';
 }
 
 static unsigned current;

@@ -130,7 +130,7 @@ void rp_capture_child_init(apr_pool_t *pchild, server_rec *main_server)
                      segment->child_max);
         return;
     }
-    rp_request_child_init(segment, child, rp_hooks_logging_count());
+    rp_request_child_init(pchild, segment, child, rp_hooks_logging_count());
     rp_filters_child_init(segment);
     apr_pool_cleanup_register(pchild, child, release, apr_pool_cleanup_null);
 }

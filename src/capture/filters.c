@@ -43,7 +43,7 @@ static void after_output(rp_frame_t *frame, const slot_t *slot)
 {
     rp_request_t *request = rp_frame_close(frame);
 
-    if (request && slot->is_connection && request->handler_done && request->stack.flight->depth == 0) {
+    if (request && slot->is_connection && request->handler_done && rp_frame_was_lowest(frame)) {
         rp_request_ground(request, RP_SPAN_DRAIN);
     }
 }

@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <string.h>
 #include <apr_strings.h>
 #include <httpd.h>
@@ -24,20 +25,32 @@ enum {
 
 typedef void function_t(void); /* any function; cast back to its own type before it is called */
 
+/* How httpd runs a hook's functions: until one answers, all until one fails, or all. */
+typedef enum {
+    RUN_FIRST,
+    RUN_ALL,
+    RUN_VOID
+} run_t;
+
 typedef struct {
     function_t *original;
     apr_uint16_t span;
     apr_byte_t role;
     apr_byte_t is_last; /* of its hook */
+    int goes_on; /* the answer, besides DECLINED, after which the hook's next function is called at once */
 } link_t;
+
+#define NEVER_GOES_ON INT_MAX
 
 enum {
     REQUEST_SLOTS = 512,
+    SPECIAL_SLOTS = 256,
     VOID_SLOTS = 64,
     OTHER_SLOTS = 16
 };
 
 static link_t request_links[REQUEST_SLOTS];
+static link_t special_links[SPECIAL_SLOTS];
 static link_t void_links[VOID_SLOTS];
 static link_t pre_read_links[OTHER_SLOTS];
 static link_t quick_links[OTHER_SLOTS];
@@ -77,9 +90,9 @@ static rp_request_t *before_link(const link_t *link, request_rec *r)
 }
 
 /* A suspended handler waits for something: what passes until it is resumed is its own time. */
-static void after_handler(rp_request_t *request, const link_t *link, const request_rec *r, int rv)
+static void after_handler(rp_request_t *request, const rp_frame_t *frame, const link_t *link, int rv)
 {
-    if (rv == DECLINED || r->main || request->stack.flight->depth > 0) {
+    if (rv == DECLINED || !rp_frame_was_lowest(frame)) {
         return;
     }
     request->handler_done = rv != SUSPENDED;
@@ -105,7 +118,7 @@ static void after_link(rp_frame_t *frame, const link_t *link, request_rec *r, in
     }
     switch (link->role) {
     case ROLE_HANDLER:
-        after_handler(request, link, r, rv);
+        after_handler(request, frame, link, rv);
         break;
     case ROLE_LOG:
     case ROLE_LOG_CONFIG:
@@ -129,9 +142,43 @@ static void after_link(rp_frame_t *frame, const link_t *link, request_rec *r, in
     call;                                                                                                              \
     after_link(&frame, link, r, rv)
 
+/* The next function of the hook will read the clock: this one need not. */
+static int another_follows(const link_t *link, int rv)
+{
+    return !link->is_last && (rv == DECLINED || rv == link->goes_on);
+}
+
+/* The path of most calls. */
 static int run_request(unsigned slot, request_rec *r)
 {
-    TIMED(request_links, slot, r, rv = ((int (*)(request_rec *))link->original)(r));
+    const link_t *link = &request_links[slot];
+    rp_request_t *request = rp_request_started(r);
+    apr_uint32_t serial;
+    unsigned below;
+    int rv;
+
+    if (!request) {
+        return ((int (*)(request_rec *))link->original)(r);
+    }
+    serial = request->serial;
+    below = rp_stack_enter(&request->stack, link->span, rp_clock_now());
+    rv = ((int (*)(request_rec *))link->original)(r);
+    if (request->serial != serial) {
+        return rv;
+    }
+    if (another_follows(link, rv)) {
+        rp_stack_leave_lazily(&request->stack, below);
+    }
+    else {
+        rp_stack_leave(&request->stack, below, rp_clock_now());
+    }
+    return rv;
+}
+
+/* Functions with a role, and those that may outlive their request or run for an older one. */
+static int run_special(unsigned slot, request_rec *r)
+{
+    TIMED(special_links, slot, r, rv = ((int (*)(request_rec *))link->original)(r));
     return rv;
 }
 
@@ -179,6 +226,11 @@ static int run_note(unsigned slot, request_rec *r, const char *auth_type)
     {                                                                                                                  \
         return run_request(n, r);                                                                                      \
     }
+#define SPECIAL_WRAPPER(n)                                                                                             \
+    static int special_wrapper_##n(request_rec *r)                                                                     \
+    {                                                                                                                  \
+        return run_special(n, r);                                                                                      \
+    }
 #define VOID_WRAPPER(n)                                                                                                \
     static void void_wrapper_##n(request_rec *r)                                                                       \
     {                                                                                                                  \
@@ -212,6 +264,7 @@ static int run_note(unsigned slot, request_rec *r, const char *auth_type)
     }
 
 RP_REPEAT_512(REQUEST_WRAPPER)
+RP_REPEAT_256(SPECIAL_WRAPPER)
 RP_REPEAT_64(VOID_WRAPPER)
 RP_REPEAT_16(PRE_READ_WRAPPER)
 RP_REPEAT_16(QUICK_WRAPPER)
@@ -220,6 +273,7 @@ RP_REPEAT_16(HTACCESS_WRAPPER)
 RP_REPEAT_16(NOTE_WRAPPER)
 
 #define REQUEST_ENTRY(n) request_wrapper_##n,
+#define SPECIAL_ENTRY(n) special_wrapper_##n,
 #define VOID_ENTRY(n) void_wrapper_##n,
 #define PRE_READ_ENTRY(n) pre_read_wrapper_##n,
 #define QUICK_ENTRY(n) quick_wrapper_##n,
@@ -228,6 +282,7 @@ RP_REPEAT_16(NOTE_WRAPPER)
 #define NOTE_ENTRY(n) note_wrapper_##n,
 
 static int (*const request_wrappers[])(request_rec *) = {RP_REPEAT_512(REQUEST_ENTRY)};
+static int (*const special_wrappers[])(request_rec *) = {RP_REPEAT_256(SPECIAL_ENTRY)};
 static void (*const void_wrappers[])(request_rec *) = {RP_REPEAT_64(VOID_ENTRY)};
 static void (*const pre_read_wrappers[])(request_rec *, conn_rec *) = {RP_REPEAT_16(PRE_READ_ENTRY)};
 static int (*const quick_wrappers[])(request_rec *, int) = {RP_REPEAT_16(QUICK_ENTRY)};
@@ -245,6 +300,7 @@ typedef struct {
 } slots_t;
 
 static slots_t request_slots = {request_links, REQUEST_SLOTS, 0};
+static slots_t special_slots = {special_links, SPECIAL_SLOTS, 0};
 static slots_t void_slots = {void_links, VOID_SLOTS, 0};
 static slots_t pre_read_slots = {pre_read_links, OTHER_SLOTS, 0};
 static slots_t quick_slots = {quick_links, OTHER_SLOTS, 0};
@@ -257,6 +313,7 @@ typedef struct {
     rp_span_plan_t *plan;
     const char *name;
     rp_phase_t phase;
+    run_t runs;
     int link_count;
     unsigned unwrapped;
 } hook_t;
@@ -302,30 +359,28 @@ static int role_of(const hook_t *hook, const char *owner, int index)
     return ROLE_NONE;
 }
 
-/* @return the slot to wrap this link with, or -1 when none is left */
+/* @return the slot to wrap this link with, or -1 when no slot or no span is left */
 static int take_slot(hook_t *hook, slots_t *slots, const char *source_name, function_t *original, int index)
 {
     const char *owner = rp_hooks_owner(hook->plan->spans->pool, source_name ? source_name : "unknown");
     rp_span_key_t key = {RP_KIND_HOOK, phase_of(hook, owner), hook->name, owner, NULL};
-    link_t *link;
+    int role = role_of(hook, owner, index);
+    unsigned span = slots->used < slots->max ? rp_span_plan_add(hook->plan, &key) : RP_SPAN_NONE;
 
-    if (slots->used == slots->max) {
-        hook->unwrapped++;
+    hook->unwrapped += span == RP_SPAN_NONE;
+    if (slots->used == slots->max || (span == RP_SPAN_NONE && role == ROLE_NONE)) {
         return -1;
     }
-    link = &slots->links[slots->used];
-    link->original = original;
-    link->span = (apr_uint16_t)rp_span_plan_add(hook->plan, &key);
-    link->role = (apr_byte_t)role_of(hook, owner, index);
-    link->is_last = index == hook->link_count - 1;
+    slots->links[slots->used] = (link_t){original, (apr_uint16_t)span, (apr_byte_t)role, index == hook->link_count - 1,
+                                         hook->runs == RUN_ALL ? OK : NEVER_GOES_ON};
     return (int)slots->used++;
 }
 
-#define RP_HOOK(hook_name, signature, phase_id)                                                                        \
+#define RP_HOOK(hook_name, signature, runs, phase_id)                                                                  \
     static unsigned wrap_##hook_name(rp_span_plan_t *plan)                                                             \
     {                                                                                                                  \
         apr_array_header_t *links = ap_hook_get_##hook_name();                                                         \
-        hook_t hook = {plan, #hook_name, RP_PHASE_##phase_id, links ? links->nelts : 0, 0};                            \
+        hook_t hook = {plan, #hook_name, RP_PHASE_##phase_id, RUN_##runs, links ? links->nelts : 0, 0};                \
         for (int i = 0; i < hook.link_count; i++) {                                                                    \
             ap_LINK_##hook_name##_t *link = &APR_ARRAY_IDX(links, i, ap_LINK_##hook_name##_t);                         \
             int slot = take_slot(&hook, &signature##_slots, link->szName, (function_t *)link->pFunc, i);               \
@@ -344,7 +399,7 @@ unsigned rp_hooks_wrap(rp_span_plan_t *plan)
     unsigned unwrapped = 0;
 
     logging_count = logging ? logging->nelts : 0;
-#define RP_HOOK(hook_name, signature, phase_id) unwrapped += wrap_##hook_name(plan);
+#define RP_HOOK(hook_name, signature, runs, phase_id) unwrapped += wrap_##hook_name(plan);
 #include "capture/hooks.def"
 #undef RP_HOOK
     return unwrapped;

@@ -9,7 +9,6 @@
 #include "base/repeat.h"
 #include "capture/providers.h"
 #include "capture/request.h"
-#include "store/segment.h"
 
 enum {
     SLOTS = 64
@@ -80,11 +79,11 @@ static const char *parse_line(unsigned index, cmd_parms *cmd, const char *args, 
 }
 
 /* The phase that the enclosing hook has put the request in. */
-static unsigned span_for(const rp_request_t *request, const spans_t *spans, const rp_segment_t *segment)
+static unsigned span_for(const rp_request_t *request, const spans_t *spans)
 {
-    const rp_span_t *all = (const rp_span_t *)((const char *)segment + segment->spans_offset);
+    unsigned enclosing = request->stack.flight->span;
 
-    return all[request->stack.top].phase == RP_PHASE_AUTH ? spans->auth : spans->access;
+    return rp_segment_span_phases(rp_here.segment)[enclosing] == RP_PHASE_AUTH ? spans->auth : spans->access;
 }
 
 static authz_status check_line(unsigned index, request_rec *r, const char *args, const void *parsed)
@@ -96,7 +95,7 @@ static authz_status check_line(unsigned index, request_rec *r, const char *args,
     rp_frame_t frame;
     authz_status status;
 
-    rp_frame_open(&frame, request, request ? span_for(request, spans, rp_segment_current()) : RP_SPAN_NONE);
+    rp_frame_open(&frame, request, request ? span_for(request, spans) : RP_SPAN_NONE);
     status = slot->original->check_authorization(r, args, line ? line->parsed : NULL);
     rp_frame_close(&frame);
     return status;

@@ -5,33 +5,15 @@
 #include "capture/server_conf.h"
 #include "store/children.h"
 
-static struct {
-    rp_segment_t *segment;
-    rp_child_t *child;
-    int logging_hooks;
-} here;
+rp_here_t rp_here;
 
-void rp_request_child_init(rp_segment_t *segment, rp_child_t *child, int logging_hooks)
+void rp_request_child_init(apr_pool_t *pchild, rp_segment_t *segment, rp_child_t *child, int logging_hooks)
 {
-    here.segment = segment;
-    here.child = child;
-    here.logging_hooks = logging_hooks;
-}
-
-static rp_request_t *request_of(const request_rec *r)
-{
-    return r->request_config ? ap_get_module_config(r->request_config, &reqprof_module) : NULL;
-}
-
-/* True while the request is one of its connection's live ones: only then may its memory be read. */
-static int is_live(const rp_conn_t *conn, const rp_request_t *request, apr_uint32_t serial)
-{
-    for (const rp_request_t *live = conn->live; live; live = live->older) {
-        if (live == request) {
-            return live->serial == serial;
-        }
-    }
-    return 0;
+    rp_here.segment = segment;
+    rp_here.requests = apr_pcalloc(pchild, segment->flight_max * sizeof(rp_request_t));
+    rp_here.slot_index = reqprof_module.module_index;
+    rp_here.logging_hooks = logging_hooks;
+    rp_here.child = child;
 }
 
 static void unlink_from_connection(rp_request_t *request)
@@ -46,29 +28,50 @@ static void unlink_from_connection(rp_request_t *request)
     }
 }
 
+static rp_request_t *request_of(const request_rec *r)
+{
+    return r->request_config ? ap_get_module_config(r->request_config, &reqprof_module) : NULL;
+}
+
+/* The stack will serve another request: no request_rec of this one may lead to it any more. */
+static void unhang(request_rec *r)
+{
+    for (; r; r = r->next) {
+        ap_set_module_config(r->request_config, &reqprof_module, NULL);
+    }
+}
+
 /* Ends the request's life for every frame that is still open and for other processes. */
 static void end(rp_request_t *request)
 {
     request->state = RP_REQUEST_ENDED;
+    request->serial++;
+    unhang(request->first);
     unlink_from_connection(request);
     __atomic_store_n(&request->stack.flight->state, RP_FLIGHT_FREE, __ATOMIC_RELEASE);
     if (request->has_slot) {
-        rp_flight_give(here.segment, here.child, request->stack.flight);
+        rp_flight_give(rp_here.segment, rp_here.child, request->stack.flight);
+    }
+    else {
+        request->older = request->conn->spare;
+        request->conn->spare = request;
     }
 }
 
 /* A request whose logging never ran (a closed idle connection, a fake request of a module) is not counted. */
 static apr_status_t end_with_pool(void *data)
 {
-    rp_request_t *request = data;
+    rp_request_t *request = request_of(data);
 
-    if (request->state == RP_REQUEST_RUNNING && !here.logging_hooks) {
+    if (!request) {
+        return APR_SUCCESS;
+    }
+    if (request->state == RP_REQUEST_RUNNING && !rp_here.logging_hooks) {
         rp_request_finish(request);
+        return APR_SUCCESS;
     }
-    else if (request->state != RP_REQUEST_ENDED) {
-        rp_tally_clear(&request->stack.tally);
-        end(request);
-    }
+    rp_tally_clear(&request->stack.tally);
+    end(request);
     return APR_SUCCESS;
 }
 
@@ -86,42 +89,52 @@ static rp_conn_t *conn_of(conn_rec *c)
 static void use_tally(rp_tally_t *tally, rp_tally_entry_t *entries)
 {
     tally->entries = entries;
-    tally->touched = (apr_uint16_t *)(entries + here.segment->span_max);
+    tally->touched = (apr_uint16_t *)(entries + rp_here.segment->span_max);
     tally->touched_count = 0;
 }
 
-/* The slot in shared memory, or private memory of the request when all slots are taken. */
-static void use_flight(rp_request_t *request, apr_pool_t *pool)
+/* With all slots taken: private memory of the connection, used again by its later requests. */
+static rp_request_t *request_in_pool(rp_conn_t *conn, apr_pool_t *pool)
 {
-    rp_stack_t *stack = &request->stack;
+    rp_request_t *request = conn->spare;
 
-    stack->flight = rp_flight_take(here.segment, here.child);
-    request->has_slot = stack->flight != NULL;
-    if (request->has_slot) {
-        use_tally(&stack->tally, rp_child_tally(here.segment, here.child,
-                                                rp_flight_index(here.segment, here.child, stack->flight)));
-        return;
+    __atomic_fetch_add(&rp_here.child->pool_flights, 1, __ATOMIC_RELAXED);
+    if (request) {
+        conn->spare = request->older;
+        return request;
     }
-    stack->flight = apr_pcalloc(pool, sizeof(*stack->flight));
-    use_tally(&stack->tally, apr_pcalloc(pool, (apr_size_t)here.segment->tally_bytes));
-    __atomic_fetch_add(&here.child->pool_flights, 1, __ATOMIC_RELAXED);
+    request = apr_pcalloc(pool, sizeof(*request));
+    request->stack.flight = apr_pcalloc(pool, sizeof(*request->stack.flight));
+    use_tally(&request->stack.tally, apr_pcalloc(pool, (apr_size_t)rp_here.segment->tally_bytes));
+    return request;
+}
+
+static rp_request_t *request_in_slot(rp_flight_t *flight)
+{
+    unsigned index = rp_flight_index(rp_here.segment, rp_here.child, flight);
+    rp_request_t *request = &rp_here.requests[index];
+
+    if (!request->has_slot) {
+        request->has_slot = 1;
+        request->stack.flight = flight;
+        use_tally(&request->stack.tally, rp_child_tally(rp_here.segment, rp_here.child, index));
+    }
+    return request;
 }
 
 static rp_request_t *begin_first(request_rec *r)
 {
-    rp_request_t *request = apr_palloc(r->pool, sizeof(*request));
+    rp_conn_t *conn = conn_of(r->connection);
+    rp_flight_t *flight = rp_flight_take(rp_here.segment, rp_here.child);
+    rp_request_t *request = flight ? request_in_slot(flight) : request_in_pool(conn, r->connection->pool);
 
-    use_flight(request, r->pool);
-    request->stack.too_deep = 0;
-    request->stack.flight->depth = 0;
-    request->conn = conn_of(r->connection);
+    request->conn = conn;
     request->first = r;
-    request->serial = ++request->conn->serial;
     request->state = RP_REQUEST_READING;
     request->handler_done = 0;
-    request->older = request->conn->live;
-    request->conn->live = request;
-    apr_pool_cleanup_register(r->pool, request, end_with_pool, apr_pool_cleanup_null);
+    request->older = conn->live;
+    conn->live = request;
+    apr_pool_cleanup_register(r->pool, r, end_with_pool, apr_pool_cleanup_null);
     return request;
 }
 
@@ -133,7 +146,7 @@ void rp_request_begin(request_rec *r)
     if (parent) {
         request = request_of(parent);
     }
-    else if (here.child && r->connection && r->connection->conn_config) {
+    else if (rp_here.child && r->connection && r->connection->conn_config) {
         request = begin_first(r);
     }
     ap_set_module_config(r->request_config, &reqprof_module, request);
@@ -153,78 +166,57 @@ static apr_uint64_t start_ticks(const request_rec *r, apr_uint64_t now)
     if (elapsed_ns <= 0 || r->request_time == 0) {
         return now;
     }
-    elapsed = rp_clock_ticks(&here.segment->clock, (apr_uint64_t)elapsed_ns);
+    elapsed = rp_clock_ticks(&rp_here.segment->clock, (apr_uint64_t)elapsed_ns);
     return elapsed < now ? now - elapsed : now;
 }
 
-static void show_flight(rp_flight_t *flight, const request_rec *r, apr_uint64_t start)
+static void show_flight(rp_flight_t *flight, const request_rec *r)
 {
     apr_cpystrn(flight->method, r->method ? r->method : "-", sizeof(flight->method));
     apr_cpystrn(flight->uri, r->uri ? r->uri : "-", sizeof(flight->uri));
     apr_cpystrn(flight->vhost, r->server->server_hostname ? r->server->server_hostname : "-", sizeof(flight->vhost));
-    flight->start_ticks = start;
     __atomic_store_n(&flight->serial, flight->serial + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&flight->state, RP_FLIGHT_RUNNING, __ATOMIC_RELEASE);
 }
 
-static rp_request_t *start(rp_request_t *request, const request_rec *r)
+rp_request_t *rp_request_start(rp_request_t *request, const request_rec *r)
 {
     apr_uint64_t now = rp_clock_now();
-    apr_uint64_t began = start_ticks(r, now);
 
+    if (request->state != RP_REQUEST_READING) {
+        return NULL;
+    }
     if (!rp_server_conf(r->server)->enabled) {
         end(request);
         return NULL;
     }
-    rp_stack_start(&request->stack, began, now);
-    show_flight(request->stack.flight, r, began);
+    rp_stack_start(&request->stack, start_ticks(r, now), now);
+    show_flight(request->stack.flight, r);
     request->state = RP_REQUEST_RUNNING;
     return request;
-}
-
-rp_request_t *rp_request_started(request_rec *r)
-{
-    rp_request_t *request = request_of(r);
-
-    if (!request || request->state == RP_REQUEST_RUNNING) {
-        return request;
-    }
-    return request->state == RP_REQUEST_READING ? start(request, r) : NULL;
-}
-
-rp_request_t *rp_request_of_connection(conn_rec *c)
-{
-    rp_conn_t *conn = c->conn_config ? ap_get_module_config(c->conn_config, &reqprof_module) : NULL;
-
-    return conn && conn->live && conn->live->state == RP_REQUEST_RUNNING ? conn->live : NULL;
 }
 
 void rp_request_finish(rp_request_t *request)
 {
     rp_stack_t *stack = &request->stack;
     const request_rec *last = request->first;
-    unsigned hint = request->has_slot ? rp_flight_index(here.segment, here.child, stack->flight) : 0;
+    unsigned hint = request->has_slot ? (unsigned)(request - rp_here.requests) : 0;
 
     while (last->next) {
         last = last->next;
     }
     rp_stack_charge(stack, rp_clock_now());
-    rp_record(here.segment, here.child, hint, &stack->tally, stack->last_ticks - stack->start_ticks, last->status);
-    if (stack->too_deep) {
-        __atomic_fetch_add(&here.child->deep_frames, stack->too_deep, __ATOMIC_RELAXED);
-    }
+    rp_record(rp_here.segment, rp_here.child, hint, &stack->tally, stack->flight->last_ticks - stack->flight->start_ticks,
+              last->status);
     end(request);
 }
 
-/* A span of an older request opens while the newest one's is open on this thread: the newest waits, in `other`. */
-static void pause_newest(rp_frame_t *frame, apr_uint64_t now)
+static void pause_newest(rp_frame_t *frame, rp_request_t *newest, apr_uint64_t now)
 {
-    rp_request_t *newest = frame->conn->live;
-
-    if (newest != frame->request && newest->state == RP_REQUEST_RUNNING && newest->stack.flight->depth > 0) {
+    if (newest->state == RP_REQUEST_RUNNING && !rp_stack_is_on_ground(&newest->stack)) {
         frame->paused = newest;
         frame->paused_serial = newest->serial;
-        frame->paused_depth = rp_stack_enter(&newest->stack, RP_SPAN_OTHER, now);
+        frame->paused_below = rp_stack_enter(&newest->stack, RP_SPAN_OTHER, now);
     }
 }
 
@@ -238,11 +230,12 @@ void rp_frame_open(rp_frame_t *frame, rp_request_t *request, unsigned span)
     }
     now = rp_clock_now();
     frame->request = request;
-    frame->conn = request->conn;
     frame->serial = request->serial;
     frame->paused = NULL;
-    pause_newest(frame, now);
-    frame->depth = rp_stack_enter(&request->stack, span, now);
+    if (__builtin_expect(request->conn->live != request, 0)) {
+        pause_newest(frame, request->conn->live, now);
+    }
+    frame->below = rp_stack_enter(&request->stack, span, now);
 }
 
 rp_request_t *rp_frame_close(rp_frame_t *frame)
@@ -254,19 +247,19 @@ rp_request_t *rp_frame_close(rp_frame_t *frame)
         return NULL;
     }
     now = rp_clock_now();
-    if (frame->paused && is_live(frame->conn, frame->paused, frame->paused_serial)) {
-        rp_stack_leave(&frame->paused->stack, frame->paused_depth, now);
+    if (__builtin_expect(frame->paused && frame->paused->serial == frame->paused_serial, 0)) {
+        rp_stack_leave(&frame->paused->stack, frame->paused_below, now);
     }
-    if (!is_live(frame->conn, request, frame->serial)) {
+    if (request->serial != frame->serial) {
         return NULL;
     }
-    rp_stack_leave(&request->stack, frame->depth, now);
+    rp_stack_leave(&request->stack, frame->below, now);
     return request;
 }
 
 void rp_request_ground(rp_request_t *request, unsigned span)
 {
-    if (request->stack.flight->span[0] != span) {
+    if (request->stack.ground != span) {
         rp_stack_ground(&request->stack, span, rp_clock_now());
     }
 }

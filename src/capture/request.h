@@ -16,7 +16,7 @@ typedef struct rp_request_t rp_request_t;
 /** A connection's requests that have not ended: with pipelining there are several, newest first. */
 typedef struct {
     rp_request_t *live;
-    apr_uint32_t serial; /**< of the newest; tells a request from a later one at the same address */
+    rp_request_t *spare; /**< those made in the connection's pool when the child's slots ran out, for use again */
 } rp_conn_t;
 
 typedef enum {
@@ -25,15 +25,16 @@ typedef enum {
     RP_REQUEST_ENDED
 } rp_request_state_t;
 
+/** Kept as long as its connection, or the child: a frame may look at it after the request has ended. */
 struct rp_request_t {
     rp_stack_t stack;
-    rp_conn_t *conn;
-    rp_request_t *older;
-    request_rec *first; /**< the request as the client sent it */
-    apr_uint32_t serial;
+    apr_uint32_t serial; /**< changes when the request ends: an open frame knows by it */
     rp_request_state_t state;
-    int handler_done; /**< the content is made; what is left is sending it */
-    int has_slot;     /**< the flight is in shared memory, not in the request's pool */
+    rp_conn_t *conn;
+    rp_request_t *older; /**< next in the connection's list */
+    request_rec *first;  /**< the request as the client sent it */
+    int handler_done;    /**< the content is made; what is left is sending it */
+    int has_slot;        /**< the flight is in shared memory, not in the connection's pool */
 };
 
 /**
@@ -43,33 +44,68 @@ struct rp_request_t {
 typedef struct {
     rp_request_t *request; /**< NULL: nothing was opened */
     rp_request_t *paused;  /**< a newer request of the connection whose span was open on this thread */
-    rp_conn_t *conn;
     apr_uint32_t serial;
     apr_uint32_t paused_serial;
-    unsigned depth;
-    unsigned paused_depth;
+    unsigned below;
+    unsigned paused_below;
 } rp_frame_t;
 
-/** Set for a child before it serves: where its requests are counted. NULL segment or child: nothing is measured. */
-void rp_request_child_init(rp_segment_t *segment, rp_child_t *child, int logging_hooks);
+/** The index of the module's slot in httpd's vectors, and where this child counts. */
+typedef struct {
+    rp_segment_t *segment;
+    rp_child_t *child; /**< NULL: nothing is measured */
+    rp_request_t *requests; /**< one for each flight */
+    int slot_index;
+    int logging_hooks;
+} rp_here_t;
+
+extern rp_here_t rp_here;
+
+/** Set for a child before it serves. */
+void rp_request_child_init(apr_pool_t *pchild, rp_segment_t *segment, rp_child_t *child, int logging_hooks);
 
 /** Hang a stack on a new request_rec, or the main request's on a subrequest. In create_request. Never fails. */
 void rp_request_begin(request_rec *r);
 
+/** Start the clock of a request whose header has been read. @return NULL when it is not to be measured */
+rp_request_t *rp_request_start(rp_request_t *request, const request_rec *r);
+
 /** @return the stack of r, started if its header has been read; NULL when r is not measured */
-rp_request_t *rp_request_started(request_rec *r);
+static inline rp_request_t *rp_request_started(request_rec *r)
+{
+    rp_request_t *request = r->request_config ? ((rp_request_t **)r->request_config)[rp_here.slot_index] : NULL;
+
+    if (__builtin_expect(request && request->state != RP_REQUEST_RUNNING, 0)) {
+        return rp_request_start(request, r);
+    }
+    return request;
+}
 
 /** @return the running request that a connection's filters work for now; NULL when there is none */
-rp_request_t *rp_request_of_connection(conn_rec *c);
+static inline rp_request_t *rp_request_of_connection(conn_rec *c)
+{
+    rp_conn_t *conn = c->conn_config ? ((rp_conn_t **)c->conn_config)[rp_here.slot_index] : NULL;
+
+    return conn && conn->live && conn->live->state == RP_REQUEST_RUNNING ? conn->live : NULL;
+}
 
 /** Count the request and give its slot back. After the last logging hook. */
 void rp_request_finish(rp_request_t *request);
 
-/** Open a span. A NULL request or RP_SPAN_NONE opens nothing. */
+/**
+ * Open a span. A NULL request or RP_SPAN_NONE opens nothing. When an older request of the connection opens one
+ * while the newest one's is open on this thread, the newest waits, in `other`.
+ */
 void rp_frame_open(rp_frame_t *frame, rp_request_t *request, unsigned span);
 
 /** Close it; does nothing when the request has ended meanwhile. @return the request while it runs, else NULL */
 rp_request_t *rp_frame_close(rp_frame_t *frame);
+
+/** @return 1 when the closed frame was the request's only open one */
+static inline int rp_frame_was_lowest(const rp_frame_t *frame)
+{
+    return frame->below == frame->request->stack.ground;
+}
 
 /** Let the time between spans go to this span from now on: after a handler that is suspended, and while draining. */
 void rp_request_ground(rp_request_t *request, unsigned span);

@@ -122,7 +122,6 @@ void rp_child_fold(rp_segment_t *segment, pid_t pid)
     }
     segment->departed_dropped_busy += child->dropped_busy;
     segment->departed_flights_dropped += child->pool_flights;
-    segment->departed_deep_frames += child->deep_frames;
     memset((char *)child + sizeof(child->state) + sizeof(child->pid), 0,
            sizeof(*child) - sizeof(child->state) - sizeof(child->pid));
     child->state = RP_CHILD_FREE;

@@ -27,6 +27,7 @@ typedef struct {
     apr_uint32_t calls;
     apr_uint32_t skipped;
     apr_uint64_t bytes;
+    apr_uint64_t spare;
 } rp_tally_entry_t;
 
 /* Spans that every table starts with: where time goes while no module's function runs. */
@@ -82,8 +83,6 @@ typedef struct {
     rp_hist_fine_t phases[RP_PHASE_COUNT];
 } rp_shard_t;
 
-#define RP_DEPTH_MAX 64
-
 typedef enum {
     RP_FLIGHT_FREE,
     RP_FLIGHT_READING, /**< the header is being read, or the connection is idle: not a request yet */
@@ -92,17 +91,16 @@ typedef enum {
 
 /** One request being served now, readable from any process while it runs. */
 typedef struct {
-    apr_uint64_t serial; /**< counts the requests that used this slot; a reader that sees it change reads again */
-    apr_uint32_t state;  /**< rp_flight_state_t */
+    apr_uint64_t serial;    /**< counts the requests that used this slot; a reader that sees it change reads again */
+    apr_uint32_t state;     /**< rp_flight_state_t */
     apr_uint32_t next_free; /**< index + 1 of the next free slot; 0 ends the list */
     apr_uint64_t start_ticks;
-    apr_uint32_t depth;  /**< open spans; span[depth] runs now, span[0] is the ground between spans */
-    apr_uint32_t spare;
-    apr_uint64_t entered_ticks[RP_DEPTH_MAX];
-    apr_uint16_t span[RP_DEPTH_MAX];
+    apr_uint64_t last_ticks; /**< the last transition: since then `span` runs */
+    apr_uint16_t span;       /**< the open span */
+    apr_uint16_t spare[11];
     char method[16];
     char vhost[64];
-    char uri[208]; /**< path without query string, cut at this length */
+    char uri[184]; /**< path without query string, cut at this length */
 } rp_flight_t;
 
 typedef enum {
@@ -119,7 +117,6 @@ typedef struct {
     apr_uint64_t free_flights; /**< low half: index + 1 of the first free flight; high half counts changes */
     apr_uint64_t dropped_busy; /**< requests not counted because no shard could be had in time */
     apr_uint64_t pool_flights; /**< requests that ran without a slot: counted, but not visible while they run */
-    apr_uint64_t deep_frames;  /**< spans opened below RP_DEPTH_MAX: their time is the enclosing span's */
 } rp_child_t;
 
 /** Start of the segment. */
@@ -145,6 +142,7 @@ typedef struct {
     apr_uint32_t fold_sequence;     /**< odd while the parent moves a departed child's counters */
     apr_uint32_t lost_flights;      /**< requests that died with their child */
     apr_uint64_t spans_offset;
+    apr_uint64_t span_phases_offset; /**< a byte for each span: its phase, where the writer finds all of them together */
     apr_uint64_t children_offset;
     apr_uint64_t child_bytes;
     apr_uint64_t shards_offset;  /**< from the start of a child's part */
@@ -154,19 +152,24 @@ typedef struct {
     apr_uint64_t tally_bytes;    /**< span_max entries, then span_max ids of touched ones */
     apr_uint64_t departed_flights_dropped; /**< pool_flights, of the departed */
     apr_uint64_t departed_dropped_busy;
-    apr_uint64_t departed_deep_frames;
     char mpm[16];
 } rp_segment_t;
 
 _Static_assert(sizeof(rp_span_t) == 256, "doc/shm-layout.md draws a span as 256 bytes");
 _Static_assert(offsetof(rp_shard_t, total) == 64, "the counters of a shard fill one cache line");
 _Static_assert(sizeof(rp_cell_t) % 8 == 0 && sizeof(rp_shard_t) % 8 == 0, "cells follow a shard without padding");
-_Static_assert(sizeof(rp_flight_t) == 960, "doc/shm-layout.md draws a flight as 960 bytes");
+_Static_assert(sizeof(rp_flight_t) == 320, "doc/shm-layout.md draws a flight as 320 bytes");
 _Static_assert(sizeof(rp_child_t) <= RP_CACHE_LINE, "a child's own words fill one cache line");
 
 static inline rp_span_t *rp_segment_span(rp_segment_t *segment, unsigned id)
 {
     return (rp_span_t *)((char *)segment + segment->spans_offset) + id;
+}
+
+/** @return the phases of all spans, by id */
+static inline apr_byte_t *rp_segment_span_phases(rp_segment_t *segment)
+{
+    return (apr_byte_t *)segment + segment->span_phases_offset;
 }
 
 /** @param index 0..child_max; child_max is the part of the departed */

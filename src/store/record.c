@@ -40,47 +40,64 @@ static rp_shard_t *lock_a_shard(const rp_segment_t *segment, rp_child_t *child, 
     return NULL;
 }
 
-/* Adds the touched entries to their cells and empties them. @return the sum of their self times */
-static apr_uint64_t record_spans(const rp_segment_t *segment, rp_shard_t *shard, rp_tally_t *tally,
-                                 apr_uint64_t phase_ticks[RP_PHASE_COUNT], unsigned *phases_entered)
+static void record_log_counters(rp_cell_t *cell, rp_tally_entry_t *entry)
 {
-    const rp_span_t *spans = (const rp_span_t *)((const char *)segment + segment->spans_offset);
-    apr_uint64_t sum = 0;
+    cell->bytes += entry->bytes;
+    cell->skipped += entry->skipped;
+    entry->bytes = 0;
+    entry->skipped = 0;
+}
+
+/* Adds the touched entries to their cells and empties them. @return the phases entered, a bit for each */
+static unsigned record_spans(rp_segment_t *segment, rp_shard_t *shard, rp_tally_t *tally,
+                             apr_uint64_t phase_ticks[RP_PHASE_COUNT])
+{
+    const apr_byte_t *phases = rp_segment_span_phases(segment);
+    unsigned entered = 0;
 
     for (unsigned i = 0; i < tally->touched_count; i++) {
         unsigned id = tally->touched[i];
         rp_tally_entry_t *entry = &tally->entries[id];
         rp_cell_t *cell = rp_shard_cell(shard, id);
-        unsigned phase = spans[id].phase;
 
         if (entry->calls) {
             rp_hist_record(rp_hist_coarse(&cell->self), entry->self_ticks);
             cell->calls += entry->calls;
-            cell->bytes += entry->bytes;
-            phase_ticks[phase] += entry->self_ticks;
-            *phases_entered |= 1u << phase;
-            sum += entry->self_ticks;
+            phase_ticks[phases[id]] += entry->self_ticks;
+            entered |= 1u << phases[id];
+            entry->self_ticks = 0;
+            entry->calls = 0;
         }
-        cell->skipped += entry->skipped;
-        *entry = (rp_tally_entry_t){0};
+        if (entry->skipped | entry->bytes) {
+            record_log_counters(cell, entry);
+        }
     }
     tally->touched_count = 0;
+    return entered;
+}
+
+/* @return the sum over the phases */
+static apr_uint64_t record_phases(rp_shard_t *shard, const apr_uint64_t phase_ticks[RP_PHASE_COUNT], unsigned entered)
+{
+    apr_uint64_t sum = 0;
+
+    while (entered) {
+        unsigned phase = (unsigned)__builtin_ctz(entered);
+        rp_hist_record(rp_hist_fine(&shard->phases[phase]), phase_ticks[phase]);
+        sum += phase_ticks[phase];
+        entered &= entered - 1;
+    }
     return sum;
 }
 
-static void record_request(const rp_segment_t *segment, rp_shard_t *shard, rp_tally_t *tally, apr_uint64_t total_ticks,
+static void record_request(rp_segment_t *segment, rp_shard_t *shard, rp_tally_t *tally, apr_uint64_t total_ticks,
                            int status)
 {
     apr_uint64_t phase_ticks[RP_PHASE_COUNT] = {0};
-    unsigned entered = 0;
+    unsigned entered = record_spans(segment, shard, tally, phase_ticks);
     unsigned status_class = (unsigned)status / 100 - 1;
 
-    shard->unbalanced += record_spans(segment, shard, tally, phase_ticks, &entered) != total_ticks;
-    for (unsigned phase = 0; phase < RP_PHASE_COUNT; phase++) {
-        if (entered & (1u << phase)) {
-            rp_hist_record(rp_hist_fine(&shard->phases[phase]), phase_ticks[phase]);
-        }
-    }
+    shard->unbalanced += record_phases(shard, phase_ticks, entered) != total_ticks;
     rp_hist_record(rp_hist_fine(&shard->total), total_ticks);
     shard->requests++;
     if (status_class < RP_STATUS_CLASSES) {
@@ -88,7 +105,7 @@ static void record_request(const rp_segment_t *segment, rp_shard_t *shard, rp_ta
     }
 }
 
-void rp_record(const rp_segment_t *segment, rp_child_t *child, unsigned shard_hint, rp_tally_t *tally,
+void rp_record(rp_segment_t *segment, rp_child_t *child, unsigned shard_hint, rp_tally_t *tally,
                apr_uint64_t total_ticks, int status)
 {
     rp_shard_t *shard = lock_a_shard(segment, child, shard_hint);

@@ -31,7 +31,7 @@ static inline rp_tally_entry_t *rp_tally_touch(rp_tally_t *tally, unsigned span)
  * @param status the HTTP status; classes outside 1xx to 5xx count as none
  * When no shard can be had within some microseconds the request is dropped and counted so. Any thread of the child.
  */
-void rp_record(const rp_segment_t *segment, rp_child_t *child, unsigned shard_hint, rp_tally_t *tally,
+void rp_record(rp_segment_t *segment, rp_child_t *child, unsigned shard_hint, rp_tally_t *tally,
                apr_uint64_t total_ticks, int status);
 
 /** Empty the tally without counting it. */

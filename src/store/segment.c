@@ -121,7 +121,8 @@ static void lay_out(rp_segment_t *head, const rp_settings_t *settings, const rp_
     head->flight_max = size->thread_max > 1 ? 3 * size->thread_max + 16 : 4;
     head->unplanned_spans = plan->left_out;
     head->spans_offset = align(sizeof(*head));
-    head->children_offset = align(head->spans_offset + head->span_max * sizeof(rp_span_t));
+    head->span_phases_offset = align(head->spans_offset + head->span_max * sizeof(rp_span_t));
+    head->children_offset = align(head->span_phases_offset + head->span_max);
     head->shards_offset = align(sizeof(rp_child_t));
     head->shard_bytes = align(sizeof(rp_shard_t) + head->span_max * sizeof(rp_cell_t));
     head->flights_offset = align(head->shards_offset + head->shard_count * head->shard_bytes);
@@ -129,6 +130,15 @@ static void lay_out(rp_segment_t *head, const rp_settings_t *settings, const rp_
     head->tally_bytes = align(head->span_max * (sizeof(rp_tally_entry_t) + sizeof(apr_uint16_t)));
     head->child_bytes = align(head->tallies_offset + head->flight_max * head->tally_bytes);
     head->bytes = head->children_offset + (head->child_max + 1) * head->child_bytes;
+}
+
+
+static void copy_spans(rp_segment_t *segment, const rp_span_plan_t *plan)
+{
+    memcpy(rp_segment_span(segment, 0), plan->spans->elts, (size_t)plan->spans->nelts * sizeof(rp_span_t));
+    for (unsigned id = 0; id < (unsigned)plan->spans->nelts; id++) {
+        rp_segment_span_phases(segment)[id] = rp_segment_span(segment, id)->phase;
+    }
 }
 
 apr_status_t rp_segment_parent_create(apr_pool_t *process_pool, const rp_settings_t *settings,
@@ -157,7 +167,7 @@ apr_status_t rp_segment_parent_create(apr_pool_t *process_pool, const rp_setting
     apr_cpystrn(head.mpm, size->mpm, sizeof(head.mpm));
     place->segment = apr_shm_baseaddr_get(shm);
     *place->segment = head;
-    memcpy(rp_segment_span(place->segment, 0), plan->spans->elts, (size_t)plan->spans->nelts * sizeof(rp_span_t));
+    copy_spans(place->segment, plan);
     __atomic_store_n(&place->segment->ready, 1, __ATOMIC_RELEASE);
     current = place->segment;
     return APR_SUCCESS;

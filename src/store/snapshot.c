@@ -166,7 +166,6 @@ static void add_child(builder_t *b, unsigned index, rp_child_t *child)
     }
     snapshot->dropped_busy += departed ? b->segment->departed_dropped_busy : child->dropped_busy;
     snapshot->pool_flights += departed ? b->segment->departed_flights_dropped : child->pool_flights;
-    snapshot->deep_frames += departed ? b->segment->departed_deep_frames : child->deep_frames;
     if (departed && !b->now->requests) {
         snapshot->child_count--;
     }
@@ -222,8 +221,7 @@ static int view_flight(builder_t *b, rp_flight_view_t *view, const rp_child_t *c
     apr_uint64_t serial = __atomic_load_n(&flight->serial, __ATOMIC_ACQUIRE);
     rp_flight_t copy = *flight;
     apr_uint64_t now = rp_clock_now();
-    unsigned depth = copy.depth < RP_DEPTH_MAX ? copy.depth : RP_DEPTH_MAX - 1;
-    unsigned span = copy.span[depth];
+    unsigned span = copy.span;
 
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (__atomic_load_n(&flight->serial, __ATOMIC_RELAXED) != serial || copy.state != RP_FLIGHT_RUNNING) {
@@ -232,7 +230,7 @@ static int view_flight(builder_t *b, rp_flight_view_t *view, const rp_child_t *c
     copy.method[sizeof(copy.method) - 1] = copy.uri[sizeof(copy.uri) - 1] = copy.vhost[sizeof(copy.vhost) - 1] = '\0';
     view->pid = child->pid;
     view->span = rp_segment_span(b->segment, span < b->segment->span_max ? span : RP_SPAN_OTHER);
-    view->span_age_ns = age_ns(b, now, copy.entered_ticks[depth]);
+    view->span_age_ns = age_ns(b, now, copy.last_ticks);
     view->age_ns = age_ns(b, now, copy.start_ticks);
     view->method = apr_pstrdup(b->pool, copy.method);
     view->uri = apr_pstrdup(b->pool, copy.uri);

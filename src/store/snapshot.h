@@ -58,7 +58,6 @@ typedef struct {
     apr_uint64_t unbalanced;
     apr_uint64_t dropped_busy;
     apr_uint64_t pool_flights;
-    apr_uint64_t deep_frames;
     rp_times_t total;
     rp_times_t phases[RP_PHASE_COUNT]; /**< count is requests that entered the phase */
     rp_span_times_t *spans;            /**< entered at least once; by phase, then costliest first; "other" included */

@@ -135,6 +135,7 @@ unsigned rp_spans_claim(rp_segment_t *segment, const rp_span_key_t *key)
         if (id != RP_SPAN_NONE) {
             rp_span_t *span = rp_segment_span(segment, id);
             fill(span, &wanted);
+            rp_segment_span_phases(segment)[id] = span->phase;
             __atomic_store_n(&span->ready, 1, __ATOMIC_RELEASE);
         }
     }

@@ -1,8 +1,6 @@
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "base/clock.h"
 
@@ -27,21 +25,49 @@ static int kernel_uses_tsc(void)
     return strcmp(line, "tsc") == 0;
 }
 
-/* Intel SDM vol. 3, "Invariant TSC": CPUID.80000007H:EDX[8]; AMD's manuals define the same bit. */
+/* @return 1 when the word stands in the list */
+static int has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *found = strstr(list, word); found; found = strstr(found + length, word)) {
+        if (found > list && isspace((unsigned char)found[-1]) && (isspace((unsigned char)found[length]) || !found[length])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/*
+ * As the kernel found it: a constant rate in all power states (Intel SDM vol. 3, "Invariant TSC"), which no sleep
+ * stops.
+ */
 static int tsc_is_invariant(void)
 {
-#if defined(__x86_64__)
-    unsigned eax, ebx, ecx, edx;
+    char line[4096];
+    int invariant = 0;
+    FILE *file = fopen("/proc/cpuinfo", "r");
 
-    return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && (edx & (1u << 8));
-#else
-    return 0;
-#endif
+    if (!file) {
+        return 0;
+    }
+    while (fgets(line, sizeof(line), file)) {
+        if (!strncmp(line, "flags", 5)) {
+            invariant = has_word(line, "constant_tsc") && has_word(line, "nonstop_tsc");
+            break;
+        }
+    }
+    fclose(file);
+    return invariant;
 }
 
 int rp_clock_tsc_usable(void)
 {
+#if defined(__x86_64__)
     return tsc_is_invariant() && kernel_uses_tsc();
+#else
+    return 0;
+#endif
 }
 
 #if defined(__x86_64__)

@@ -1,6 +1,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 
@@ -8,6 +9,14 @@
 #define READ_ROUNDS 1000
 
 int rp_clock_is_tsc;
+
+apr_uint64_t rp_clock_monotonic_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (apr_uint64_t)ts.tv_sec * 1000000000u + (apr_uint64_t)ts.tv_nsec;
+}
 
 static int kernel_uses_tsc(void)
 {

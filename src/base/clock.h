@@ -9,7 +9,6 @@
 #ifndef RP_BASE_CLOCK_H
 #define RP_BASE_CLOCK_H
 
-#include <time.h>
 #include <apr.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -47,13 +46,8 @@ void rp_clock_use(const rp_clock_t *clock);
 /** @return "tsc" or "monotonic" */
 const char *rp_clock_name(const rp_clock_t *clock);
 
-/** @return nanoseconds of CLOCK_MONOTONIC */
-static inline apr_uint64_t rp_clock_monotonic_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (apr_uint64_t)ts.tv_sec * 1000000000u + (apr_uint64_t)ts.tv_nsec;
-}
+/** @return nanoseconds of CLOCK_MONOTONIC. Not inline: its stack frame would burden every caller. */
+apr_uint64_t rp_clock_monotonic_ns(void);
 
 /** @return the time now in ticks. Any thread; never fails. */
 static inline apr_uint64_t rp_clock_now(void)

@@ -62,16 +62,12 @@ static inline rp_hist_t rp_hist_coarse(rp_hist_coarse_t *hist)
 /** @return the index of the bucket of a value; below RP_HIST_BUCKETS(bits) for any value */
 static inline unsigned rp_hist_index(apr_uint64_t value, unsigned bits)
 {
-    unsigned octave;
+    const apr_uint64_t limit = ((apr_uint64_t)1 << (RP_HIST_MAX_OCTAVE + 1)) - 1;
+    apr_uint64_t v = value < limit ? value : limit;
+    /* 63 ^ clz is one instruction; values below 2^bits count as of the octave that has a bucket for each. */
+    unsigned shift = (63u ^ (unsigned)__builtin_clzll(v | ((apr_uint64_t)1 << bits))) - bits;
 
-    if (value < ((apr_uint64_t)1 << bits)) {
-        return (unsigned)value;
-    }
-    octave = 63u - (unsigned)__builtin_clzll(value);
-    if (octave > RP_HIST_MAX_OCTAVE) {
-        return RP_HIST_BUCKETS(bits) - 1;
-    }
-    return ((octave - bits + 1) << bits) + (unsigned)((value >> (octave - bits)) & ((1u << bits) - 1));
+    return (shift << bits) + (unsigned)(v >> shift);
 }
 
 /** @return the smallest value of a bucket; of the bucket after the last: one beyond the range */

@@ -30,7 +30,7 @@ static apr_uint32_t output_used, input_used;
 static rp_segment_t *running; /* the segment to claim new spans in, while requests run */
 
 /* A connection filter called without a running request (an idle connection) gives its time to nobody. */
-static rp_request_t *request_for(const slot_t *slot, const ap_filter_t *f)
+static inline rp_request_t *request_for(const slot_t *slot, const ap_filter_t *f)
 {
     if (slot->is_connection || !f->r) {
         return f->c ? rp_request_of_connection(f->c) : NULL;
@@ -254,9 +254,13 @@ void rp_filters_child_init(rp_segment_t *segment)
 void rp_filters_inspect(request_rec *r)
 {
     for (ap_filter_t *f = r->output_filters; f; f = f->next) {
-        wrap_output(NULL, f->frec);
+        if (!is_output_wrapper(f->frec->filter_func.out_func)) {
+            wrap_output(NULL, f->frec);
+        }
     }
     for (ap_filter_t *f = r->input_filters; f; f = f->next) {
-        wrap_input(NULL, f->frec);
+        if (!is_input_wrapper(f->frec->filter_func.in_func)) {
+            wrap_input(NULL, f->frec);
+        }
     }
 }

@@ -15,12 +15,9 @@
 /* What a link does besides being timed. */
 enum {
     ROLE_NONE,
-    ROLE_BEGIN,        /* the first create_request function: the stack is hung on the request before it */
-    ROLE_BEFORE,       /* runs before the request's time is known: never timed for a request of its own */
-    ROLE_FILTERS,      /* the last insert_filter function */
-    ROLE_HANDLER,      /* a handler: after it, the content is made */
-    ROLE_LOG,          /* a logging function */
-    ROLE_LOG_CONFIG,   /* mod_log_config's */
+    ROLE_BEGIN,      /* the first create_request function: the stack is hung on the request before it */
+    ROLE_FILTERS,    /* the last insert_filter function: the request's filters are complete */
+    ROLE_LOG_CONFIG, /* mod_log_config's logging function */
 };
 
 typedef void function_t(void); /* any function; cast back to its own type before it is called */
@@ -44,13 +41,15 @@ typedef struct {
 
 enum {
     REQUEST_SLOTS = 512,
-    SPECIAL_SLOTS = 256,
+    HANDLER_SLOTS = 256,
     VOID_SLOTS = 64,
     OTHER_SLOTS = 16
 };
 
 static link_t request_links[REQUEST_SLOTS];
-static link_t special_links[SPECIAL_SLOTS];
+static link_t handler_links[HANDLER_SLOTS];
+static link_t create_links[VOID_SLOTS];
+static link_t log_links[VOID_SLOTS];
 static link_t void_links[VOID_SLOTS];
 static link_t pre_read_links[OTHER_SLOTS];
 static link_t quick_links[OTHER_SLOTS];
@@ -77,18 +76,6 @@ void rp_hooks_on_logged(void (*note)(request_rec *r))
     logged = note;
 }
 
-/* The request to time a link for: one whose header is not read yet has no time to give. */
-static rp_request_t *before_link(const link_t *link, request_rec *r)
-{
-    if (link->role == ROLE_BEGIN) {
-        rp_request_begin(r);
-    }
-    if ((link->role == ROLE_BEGIN || link->role == ROLE_BEFORE) && !r->main && !r->prev) {
-        return NULL;
-    }
-    return rp_request_started(r);
-}
-
 /* A suspended handler waits for something: what passes until it is resumed is its own time. */
 static void after_handler(rp_request_t *request, const rp_frame_t *frame, const link_t *link, int rv)
 {
@@ -108,39 +95,6 @@ static void after_log(rp_request_t *request, const link_t *link, request_rec *r,
         rp_request_finish(request);
     }
 }
-
-static void after_link(rp_frame_t *frame, const link_t *link, request_rec *r, int rv)
-{
-    rp_request_t *request = rp_frame_close(frame);
-
-    if (!request || link->role == ROLE_NONE) {
-        return;
-    }
-    switch (link->role) {
-    case ROLE_HANDLER:
-        after_handler(request, frame, link, rv);
-        break;
-    case ROLE_LOG:
-    case ROLE_LOG_CONFIG:
-        after_log(request, link, r, rv);
-        break;
-    case ROLE_FILTERS:
-        filters_inserted(r);
-        break;
-    }
-}
-
-/*
- * The body of every wrapper: time the original function. `call` uses `link`, and sets rv where the function
- * returns something.
- */
-#define TIMED(links, slot, r, call)                                                                                    \
-    const link_t *link = &(links)[slot];                                                                               \
-    rp_frame_t frame;                                                                                                  \
-    int rv = OK;                                                                                                       \
-    rp_frame_open(&frame, before_link(link, r), link->span);                                                           \
-    call;                                                                                                              \
-    after_link(&frame, link, r, rv)
 
 /* The next function of the hook will read the clock: this one need not. */
 static int another_follows(const link_t *link, int rv)
@@ -175,26 +129,107 @@ static int run_request(unsigned slot, request_rec *r)
     return rv;
 }
 
-/* Functions with a role, and those that may outlive their request or run for an older one. */
-static int run_special(unsigned slot, request_rec *r)
+/* The stack is hung on the request before its first create_request function; a client's request has no time yet. */
+static int run_create(unsigned slot, request_rec *r)
 {
-    TIMED(special_links, slot, r, rv = ((int (*)(request_rec *))link->original)(r));
+    const link_t *link = &create_links[slot];
+    rp_frame_t frame;
+    int rv;
+
+    if (link->role == ROLE_BEGIN) {
+        rp_request_begin(r);
+    }
+    rp_frame_open(&frame, r->main || r->prev ? rp_request_started(r) : NULL, link->span);
+    rv = ((int (*)(request_rec *))link->original)(r);
+    rp_frame_close(&frame);
+    return rv;
+}
+
+static int run_handler(unsigned slot, request_rec *r)
+{
+    const link_t *link = &handler_links[slot];
+    rp_request_t *request;
+    rp_frame_t frame;
+    int rv;
+
+    rp_frame_open(&frame, rp_request_started(r), link->span);
+    rv = ((int (*)(request_rec *))link->original)(r);
+    if (another_follows(link, rv)) {
+        rp_frame_close_lazily(&frame);
+        return rv;
+    }
+    request = rp_frame_close(&frame);
+    if (request) {
+        after_handler(request, &frame, link, rv);
+    }
+    return rv;
+}
+
+/* May run for an older request than the connection's newest, inside one of its spans. */
+static int run_log(unsigned slot, request_rec *r)
+{
+    const link_t *link = &log_links[slot];
+    rp_request_t *request = rp_request_started(r);
+    rp_frame_t frame;
+    int rv;
+
+    rp_frame_open(&frame, request, link->span);
+    rv = ((int (*)(request_rec *))link->original)(r);
+    rp_frame_close(&frame);
+    if (request) {
+        after_log(request, link, r, rv);
+    }
     return rv;
 }
 
 static void run_void(unsigned slot, request_rec *r)
 {
-    TIMED(void_links, slot, r, ((void (*)(request_rec *))link->original)(r));
+    const link_t *link = &void_links[slot];
+    rp_frame_t frame;
+
+    rp_frame_open(&frame, rp_request_started(r), link->span);
+    ((void (*)(request_rec *))link->original)(r);
+    if (!link->is_last) {
+        rp_frame_close_lazily(&frame);
+    }
+    else if (rp_frame_close(&frame) && link->role == ROLE_FILTERS) {
+        filters_inserted(r);
+    }
 }
 
+/* Runs before a client's request has a time; that of a subrequest or redirect counts. */
 static void run_pre_read(unsigned slot, request_rec *r, conn_rec *c)
 {
-    TIMED(pre_read_links, slot, r, ((void (*)(request_rec *, conn_rec *))link->original)(r, c));
+    const link_t *link = &pre_read_links[slot];
+    rp_frame_t frame;
+
+    rp_frame_open(&frame, r->main || r->prev ? rp_request_started(r) : NULL, link->span);
+    ((void (*)(request_rec *, conn_rec *))link->original)(r, c);
+    rp_frame_close(&frame);
 }
+
+/* The body of the wrappers that only time a function: `call` uses `link` and sets rv. */
+#define TIMED(links, slot, r, call)                                                                                    \
+    const link_t *link = &(links)[slot];                                                                               \
+    rp_frame_t frame;                                                                                                  \
+    int rv;                                                                                                            \
+    rp_frame_open(&frame, rp_request_started(r), link->span);                                                          \
+    call;                                                                                                              \
+    rp_frame_close(&frame)
 
 static int run_quick(unsigned slot, request_rec *r, int lookup_uri)
 {
-    TIMED(quick_links, slot, r, rv = ((int (*)(request_rec *, int))link->original)(r, lookup_uri));
+    const link_t *link = &quick_links[slot];
+    rp_request_t *request;
+    rp_frame_t frame;
+    int rv;
+
+    rp_frame_open(&frame, rp_request_started(r), link->span);
+    rv = ((int (*)(request_rec *, int))link->original)(r, lookup_uri);
+    request = rp_frame_close(&frame);
+    if (request) {
+        after_handler(request, &frame, link, rv);
+    }
     return rv;
 }
 
@@ -226,10 +261,20 @@ static int run_note(unsigned slot, request_rec *r, const char *auth_type)
     {                                                                                                                  \
         return run_request(n, r);                                                                                      \
     }
-#define SPECIAL_WRAPPER(n)                                                                                             \
-    static int special_wrapper_##n(request_rec *r)                                                                     \
+#define HANDLER_WRAPPER(n)                                                                                             \
+    static int handler_wrapper_##n(request_rec *r)                                                                     \
     {                                                                                                                  \
-        return run_special(n, r);                                                                                      \
+        return run_handler(n, r);                                                                                      \
+    }
+#define CREATE_WRAPPER(n)                                                                                              \
+    static int create_wrapper_##n(request_rec *r)                                                                      \
+    {                                                                                                                  \
+        return run_create(n, r);                                                                                       \
+    }
+#define LOG_WRAPPER(n)                                                                                                 \
+    static int log_wrapper_##n(request_rec *r)                                                                         \
+    {                                                                                                                  \
+        return run_log(n, r);                                                                                          \
     }
 #define VOID_WRAPPER(n)                                                                                                \
     static void void_wrapper_##n(request_rec *r)                                                                       \
@@ -264,7 +309,9 @@ static int run_note(unsigned slot, request_rec *r, const char *auth_type)
     }
 
 RP_REPEAT_512(REQUEST_WRAPPER)
-RP_REPEAT_256(SPECIAL_WRAPPER)
+RP_REPEAT_256(HANDLER_WRAPPER)
+RP_REPEAT_64(CREATE_WRAPPER)
+RP_REPEAT_64(LOG_WRAPPER)
 RP_REPEAT_64(VOID_WRAPPER)
 RP_REPEAT_16(PRE_READ_WRAPPER)
 RP_REPEAT_16(QUICK_WRAPPER)
@@ -273,7 +320,9 @@ RP_REPEAT_16(HTACCESS_WRAPPER)
 RP_REPEAT_16(NOTE_WRAPPER)
 
 #define REQUEST_ENTRY(n) request_wrapper_##n,
-#define SPECIAL_ENTRY(n) special_wrapper_##n,
+#define HANDLER_ENTRY(n) handler_wrapper_##n,
+#define CREATE_ENTRY(n) create_wrapper_##n,
+#define LOG_ENTRY(n) log_wrapper_##n,
 #define VOID_ENTRY(n) void_wrapper_##n,
 #define PRE_READ_ENTRY(n) pre_read_wrapper_##n,
 #define QUICK_ENTRY(n) quick_wrapper_##n,
@@ -282,7 +331,9 @@ RP_REPEAT_16(NOTE_WRAPPER)
 #define NOTE_ENTRY(n) note_wrapper_##n,
 
 static int (*const request_wrappers[])(request_rec *) = {RP_REPEAT_512(REQUEST_ENTRY)};
-static int (*const special_wrappers[])(request_rec *) = {RP_REPEAT_256(SPECIAL_ENTRY)};
+static int (*const handler_wrappers[])(request_rec *) = {RP_REPEAT_256(HANDLER_ENTRY)};
+static int (*const create_wrappers[])(request_rec *) = {RP_REPEAT_64(CREATE_ENTRY)};
+static int (*const log_wrappers[])(request_rec *) = {RP_REPEAT_64(LOG_ENTRY)};
 static void (*const void_wrappers[])(request_rec *) = {RP_REPEAT_64(VOID_ENTRY)};
 static void (*const pre_read_wrappers[])(request_rec *, conn_rec *) = {RP_REPEAT_16(PRE_READ_ENTRY)};
 static int (*const quick_wrappers[])(request_rec *, int) = {RP_REPEAT_16(QUICK_ENTRY)};
@@ -300,7 +351,9 @@ typedef struct {
 } slots_t;
 
 static slots_t request_slots = {request_links, REQUEST_SLOTS, 0};
-static slots_t special_slots = {special_links, SPECIAL_SLOTS, 0};
+static slots_t handler_slots = {handler_links, HANDLER_SLOTS, 0};
+static slots_t create_slots = {create_links, VOID_SLOTS, 0};
+static slots_t log_slots = {log_links, VOID_SLOTS, 0};
 static slots_t void_slots = {void_links, VOID_SLOTS, 0};
 static slots_t pre_read_slots = {pre_read_links, OTHER_SLOTS, 0};
 static slots_t quick_slots = {quick_links, OTHER_SLOTS, 0};
@@ -339,22 +392,14 @@ static rp_phase_t phase_of(const hook_t *hook, const char *owner)
 
 static int role_of(const hook_t *hook, const char *owner, int index)
 {
-    int is_last = index == hook->link_count - 1;
-
-    if (!strcmp(hook->name, "create_request")) {
-        return index == 0 ? ROLE_BEGIN : ROLE_BEFORE;
+    if (!strcmp(hook->name, "create_request") && index == 0) {
+        return ROLE_BEGIN;
     }
-    if (!strcmp(hook->name, "pre_read_request")) {
-        return ROLE_BEFORE;
+    if (!strcmp(hook->name, "insert_filter") && index == hook->link_count - 1 && filters_inserted) {
+        return ROLE_FILTERS;
     }
-    if (!strcmp(hook->name, "insert_filter")) {
-        return is_last && filters_inserted ? ROLE_FILTERS : ROLE_NONE;
-    }
-    if (!strcmp(hook->name, "handler") || !strcmp(hook->name, "quick_handler")) {
-        return ROLE_HANDLER;
-    }
-    if (!strcmp(hook->name, "log_transaction")) {
-        return !strcmp(owner, "mod_log_config") ? ROLE_LOG_CONFIG : ROLE_LOG;
+    if (!strcmp(hook->name, "log_transaction") && !strcmp(owner, "mod_log_config")) {
+        return ROLE_LOG_CONFIG;
     }
     return ROLE_NONE;
 }
@@ -368,7 +413,8 @@ static int take_slot(hook_t *hook, slots_t *slots, const char *source_name, func
     unsigned span = slots->used < slots->max ? rp_span_plan_add(hook->plan, &key) : RP_SPAN_NONE;
 
     hook->unwrapped += span == RP_SPAN_NONE;
-    if (slots->used == slots->max || (span == RP_SPAN_NONE && role == ROLE_NONE)) {
+    /* Without a span of its own a function that begins or ends a request still has its wrapper. */
+    if (slots->used == slots->max || (span == RP_SPAN_NONE && slots == &request_slots)) {
         return -1;
     }
     slots->links[slots->used] = (link_t){original, (apr_uint16_t)span, (apr_byte_t)role, index == hook->link_count - 1,

@@ -211,7 +211,7 @@ void rp_request_finish(rp_request_t *request)
     end(request);
 }
 
-static void pause_newest(rp_frame_t *frame, rp_request_t *newest, apr_uint64_t now)
+void rp_frame_pause(rp_frame_t *frame, rp_request_t *newest, apr_uint64_t now)
 {
     if (newest->state == RP_REQUEST_RUNNING && !rp_stack_is_on_ground(&newest->stack)) {
         frame->paused = newest;
@@ -220,41 +220,11 @@ static void pause_newest(rp_frame_t *frame, rp_request_t *newest, apr_uint64_t n
     }
 }
 
-void rp_frame_open(rp_frame_t *frame, rp_request_t *request, unsigned span)
+void rp_frame_resume(rp_frame_t *frame, apr_uint64_t now)
 {
-    apr_uint64_t now;
-
-    if (!request || span == RP_SPAN_NONE) {
-        frame->request = NULL;
-        return;
-    }
-    now = rp_clock_now();
-    frame->request = request;
-    frame->serial = request->serial;
-    frame->paused = NULL;
-    if (__builtin_expect(request->conn->live != request, 0)) {
-        pause_newest(frame, request->conn->live, now);
-    }
-    frame->below = rp_stack_enter(&request->stack, span, now);
-}
-
-rp_request_t *rp_frame_close(rp_frame_t *frame)
-{
-    rp_request_t *request = frame->request;
-    apr_uint64_t now;
-
-    if (!request) {
-        return NULL;
-    }
-    now = rp_clock_now();
-    if (__builtin_expect(frame->paused && frame->paused->serial == frame->paused_serial, 0)) {
+    if (frame->paused->serial == frame->paused_serial) {
         rp_stack_leave(&frame->paused->stack, frame->paused_below, now);
     }
-    if (request->serial != frame->serial) {
-        return NULL;
-    }
-    rp_stack_leave(&request->stack, frame->below, now);
-    return request;
 }
 
 void rp_request_ground(rp_request_t *request, unsigned span)

@@ -92,14 +92,61 @@ static inline rp_request_t *rp_request_of_connection(conn_rec *c)
 /** Count the request and give its slot back. After the last logging hook. */
 void rp_request_finish(rp_request_t *request);
 
-/**
- * Open a span. A NULL request or RP_SPAN_NONE opens nothing. When an older request of the connection opens one
- * while the newest one's is open on this thread, the newest waits, in `other`.
- */
-void rp_frame_open(rp_frame_t *frame, rp_request_t *request, unsigned span);
+/** A span of an older request opens while a newer one's is open on this thread: the newer one waits, in `other`. */
+void rp_frame_pause(rp_frame_t *frame, rp_request_t *newest, apr_uint64_t now);
+
+/** Let it go on. */
+void rp_frame_resume(rp_frame_t *frame, apr_uint64_t now);
+
+/** Open a span. A NULL request or RP_SPAN_NONE opens nothing. */
+static inline void rp_frame_open(rp_frame_t *frame, rp_request_t *request, unsigned span)
+{
+    apr_uint64_t now;
+
+    frame->request = NULL;
+    if (!request || span == RP_SPAN_NONE) {
+        return;
+    }
+    now = rp_clock_now();
+    frame->request = request;
+    frame->serial = request->serial;
+    frame->paused = NULL;
+    if (__builtin_expect(request->conn->live != request, 0)) {
+        rp_frame_pause(frame, request->conn->live, now);
+    }
+    frame->below = rp_stack_enter(&request->stack, span, now);
+}
 
 /** Close it; does nothing when the request has ended meanwhile. @return the request while it runs, else NULL */
-rp_request_t *rp_frame_close(rp_frame_t *frame);
+static inline rp_request_t *rp_frame_close(rp_frame_t *frame)
+{
+    rp_request_t *request = frame->request;
+    apr_uint64_t now;
+
+    if (!request) {
+        return NULL;
+    }
+    now = rp_clock_now();
+    if (__builtin_expect(frame->paused != NULL, 0)) {
+        rp_frame_resume(frame, now);
+    }
+    if (request->serial != frame->serial) {
+        return NULL;
+    }
+    rp_stack_leave(&request->stack, frame->below, now);
+    return request;
+}
+
+/** Close it before another span that opens at once: see rp_stack_leave_lazily(). */
+static inline void rp_frame_close_lazily(rp_frame_t *frame)
+{
+    if (frame->request && frame->paused) {
+        rp_frame_close(frame);
+    }
+    else if (frame->request && frame->request->serial == frame->serial) {
+        rp_stack_leave_lazily(&frame->request->stack, frame->below);
+    }
+}
 
 /** @return 1 when the closed frame was the request's only open one */
 static inline int rp_frame_was_lowest(const rp_frame_t *frame)

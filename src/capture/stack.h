@@ -24,9 +24,10 @@ typedef struct {
 static inline void rp_stack_charge(rp_stack_t *stack, apr_uint64_t now)
 {
     rp_flight_t *flight = stack->flight;
+    apr_uint64_t last = flight->last_ticks;
 
-    if (now > flight->last_ticks) {
-        stack->charged->self_ticks += now - flight->last_ticks;
+    if (__builtin_expect(now > last, 1)) {
+        stack->charged->self_ticks += now - last;
         flight->last_ticks = now;
     }
 }
@@ -34,12 +35,14 @@ static inline void rp_stack_charge(rp_stack_t *stack, apr_uint64_t now)
 /** Open a span. @return the span below it, to hand to rp_stack_leave() */
 static inline unsigned rp_stack_enter(rp_stack_t *stack, unsigned span, apr_uint64_t now)
 {
-    unsigned below = stack->flight->span;
+    rp_flight_t *flight = stack->flight;
+    unsigned below = flight->span;
+    rp_tally_entry_t *entry = rp_tally_touch(&stack->tally, span);
 
+    entry->calls++;
     rp_stack_charge(stack, now);
-    stack->charged = rp_tally_touch(&stack->tally, span);
-    stack->charged->calls++;
-    stack->flight->span = (apr_uint16_t)span;
+    stack->charged = entry;
+    flight->span = (apr_uint16_t)span;
     return below;
 }
 

@@ -52,25 +52,31 @@ static void record_log_counters(rp_cell_t *cell, rp_tally_entry_t *entry)
 static unsigned record_spans(rp_segment_t *segment, rp_shard_t *shard, rp_tally_t *tally,
                              apr_uint64_t phase_ticks[RP_PHASE_COUNT])
 {
-    const apr_byte_t *phases = rp_segment_span_phases(segment);
+    /* In registers: the compiler cannot know that the counters lie elsewhere. */
+    const apr_byte_t *const phases = rp_segment_span_phases(segment);
+    const apr_uint16_t *const touched = tally->touched;
+    rp_tally_entry_t *const entries = tally->entries;
+    const unsigned count = tally->touched_count;
     unsigned entered = 0;
 
-    for (unsigned i = 0; i < tally->touched_count; i++) {
-        unsigned id = tally->touched[i];
-        rp_tally_entry_t *entry = &tally->entries[id];
+    for (unsigned i = 0; i < count; i++) {
+        unsigned id = touched[i];
+        rp_tally_entry_t *entry = &entries[id];
         rp_cell_t *cell = rp_shard_cell(shard, id);
+        unsigned phase = phases[id];
 
-        if (entry->calls) {
-            rp_hist_record(rp_hist_coarse(&cell->self), entry->self_ticks);
-            cell->calls += entry->calls;
-            phase_ticks[phases[id]] += entry->self_ticks;
-            entered |= 1u << phases[id];
-            entry->self_ticks = 0;
-            entry->calls = 0;
-        }
-        if (entry->skipped | entry->bytes) {
+        if (phase == RP_PHASE_LOG) {
             record_log_counters(cell, entry);
+            if (!entry->calls) {
+                continue; /* a target that only left the request out was not entered */
+            }
         }
+        rp_hist_record(rp_hist_coarse(&cell->self), entry->self_ticks);
+        cell->calls += entry->calls;
+        phase_ticks[phase] += entry->self_ticks;
+        entered |= 1u << phase;
+        entry->self_ticks = 0;
+        entry->calls = 0;
     }
     tally->touched_count = 0;
     return entered;

@@ -19,7 +19,7 @@ static inline rp_tally_entry_t *rp_tally_touch(rp_tally_t *tally, unsigned span)
 {
     rp_tally_entry_t *entry = &tally->entries[span];
 
-    if (!(entry->calls | entry->skipped)) {
+    if (__builtin_expect(!entry->calls, 1) && !entry->skipped) {
         tally->touched[tally->touched_count++] = (apr_uint16_t)span;
     }
     return entry;

@@ -512,7 +512,7 @@ static void die_with_a_flight(rp_child_t *child)
 
     flight->serial = 1;
     flight->state = RP_FLIGHT_RUNNING;
-    flight->start_ticks = flight->entered_ticks[0] = rp_clock_now();
+    flight->start_ticks = flight->last_ticks = rp_clock_now();
     strcpy(flight->uri, "/hangs");
     entries[span_a].calls = 1;
     entries[span_a].self_ticks = 1000;

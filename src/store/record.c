@@ -1,10 +1,16 @@
 #include <sched.h>
+#include <time.h>
 
 #include "store/record.h"
 
-/* Tries before a request is dropped: some milliseconds, far longer than any write takes. */
-#define SPINS_MAX 2000
-#define SPINS_BEFORE_YIELD 50
+/*
+ * A write takes a microsecond, but its thread may lose the processor in it: first turn, then yield, then sleep, a
+ * quarter of a second in all, before the request is dropped.
+ */
+#define TRIES_BEFORE_YIELD 50
+#define TRIES_BEFORE_SLEEP 200
+#define TRIES_MAX 1200
+#define SLEEP_NS 200000
 
 static int try_lock(rp_shard_t *shard)
 {
@@ -20,22 +26,32 @@ static void unlock(rp_shard_t *shard)
     __atomic_store_n(&shard->sequence, shard->sequence + 1, __ATOMIC_RELEASE);
 }
 
+static void wait_a_moment(unsigned tries)
+{
+    const struct timespec pause = {0, SLEEP_NS};
+
+    if (tries >= TRIES_BEFORE_SLEEP) {
+        nanosleep(&pause, NULL);
+    }
+    else if (tries >= TRIES_BEFORE_YIELD) {
+        sched_yield();
+    }
+}
+
 /*
  * Bounded: on prefork a signal may end the child inside a write, and its clean-up then logs a request
  * on the very thread that holds the lock.
  */
 static rp_shard_t *lock_a_shard(const rp_segment_t *segment, rp_child_t *child, unsigned hint)
 {
-    for (unsigned spin = 0; spin < SPINS_MAX; spin++) {
-        rp_shard_t *shard = rp_child_shard(segment, child, (hint + spin) & (segment->shard_count - 1));
+    for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
+        rp_shard_t *shard = rp_child_shard(segment, child, (hint + tries) & (segment->shard_count - 1));
         if (try_lock(shard)) {
             /* Orders the odd sequence before the counters' stores for a reader in another process. */
             __atomic_thread_fence(__ATOMIC_RELEASE);
             return shard;
         }
-        if (spin >= SPINS_BEFORE_YIELD) {
-            sched_yield();
-        }
+        wait_a_moment(tries);
     }
     return NULL;
 }

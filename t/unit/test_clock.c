@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "base/clock.h"

@@ -134,7 +134,6 @@ static int pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
     (void)plog;
     (void)ptemp;
-    settings = (rp_settings_t)RP_SETTINGS_DEFAULT;
     rp_capture_pre_config(pconf, &settings);
     return OK;
 }
@@ -146,6 +145,8 @@ static int pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 static void register_hooks(apr_pool_t *pool)
 {
     (void)pool;
+    /* Not in pre_config: by then the directives that are executed while the configuration is read have been. */
+    settings = (rp_settings_t)RP_SETTINGS_DEFAULT;
     ap_hook_pre_config(pre_config, NULL, NULL, APR_HOOK_REALLY_LAST + 10);
     ap_hook_open_logs(rp_capture_open_logs, NULL, NULL, APR_HOOK_REALLY_FIRST - 10);
     ap_hook_post_config(rp_capture_post_config, NULL, NULL, APR_HOOK_REALLY_LAST + 10);

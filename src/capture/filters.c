@@ -39,7 +39,7 @@ static inline rp_request_t *request_for(const slot_t *slot, const ap_filter_t *f
 }
 
 /* What is left between a network filter's calls, once the content is made, is waiting for the client. */
-static void after_output(rp_frame_t *frame, const slot_t *slot)
+static inline void after_output(rp_frame_t frame, const slot_t *slot)
 {
     rp_request_t *request = rp_frame_close(frame);
 
@@ -54,9 +54,9 @@ static apr_status_t run_output(unsigned index, ap_filter_t *f, apr_bucket_brigad
     rp_frame_t frame;
     apr_status_t rv;
 
-    rp_frame_open(&frame, request_for(slot, f), slot->span);
+    frame = rp_frame_open(request_for(slot, f), slot->span);
     rv = slot->original.output(f, brigade);
-    after_output(&frame, slot);
+    after_output(frame, slot);
     return rv;
 }
 
@@ -67,9 +67,9 @@ static apr_status_t run_input(unsigned index, ap_filter_t *f, apr_bucket_brigade
     rp_frame_t frame;
     apr_status_t rv;
 
-    rp_frame_open(&frame, request_for(slot, f), slot->span);
+    frame = rp_frame_open(request_for(slot, f), slot->span);
     rv = slot->original.input(f, brigade, mode, block, readbytes);
-    rp_frame_close(&frame);
+    rp_frame_close(frame);
     return rv;
 }
 

@@ -77,7 +77,7 @@ void rp_hooks_on_logged(void (*note)(request_rec *r))
 }
 
 /* A suspended handler waits for something: what passes until it is resumed is its own time. */
-static void after_handler(rp_request_t *request, const rp_frame_t *frame, const link_t *link, int rv)
+static void after_handler(rp_request_t *request, rp_frame_t frame, const link_t *link, int rv)
 {
     if (rv == DECLINED || !rp_frame_was_lowest(frame)) {
         return;
@@ -139,9 +139,9 @@ static int run_create(unsigned slot, request_rec *r)
     if (link->role == ROLE_BEGIN) {
         rp_request_begin(r);
     }
-    rp_frame_open(&frame, r->main || r->prev ? rp_request_started(r) : NULL, link->span);
+    frame = rp_frame_open(r->main || r->prev ? rp_request_started(r) : NULL, link->span);
     rv = ((int (*)(request_rec *))link->original)(r);
-    rp_frame_close(&frame);
+    rp_frame_close(frame);
     return rv;
 }
 
@@ -152,33 +152,36 @@ static int run_handler(unsigned slot, request_rec *r)
     rp_frame_t frame;
     int rv;
 
-    rp_frame_open(&frame, rp_request_started(r), link->span);
+    frame = rp_frame_open(rp_request_started(r), link->span);
     rv = ((int (*)(request_rec *))link->original)(r);
     if (another_follows(link, rv)) {
-        rp_frame_close_lazily(&frame);
+        rp_frame_close_lazily(frame);
         return rv;
     }
-    request = rp_frame_close(&frame);
+    request = rp_frame_close(frame);
     if (request) {
-        after_handler(request, &frame, link, rv);
+        after_handler(request, frame, link, rv);
     }
     return rv;
 }
 
-/* May run for an older request than the connection's newest, inside one of its spans. */
+/* May run for an older request than the connection's newest, inside one of that one's spans. */
 static int run_log(unsigned slot, request_rec *r)
 {
     const link_t *link = &log_links[slot];
     rp_request_t *request = rp_request_started(r);
-    rp_frame_t frame;
+    rp_frame_t waiting, frame;
     int rv;
 
-    rp_frame_open(&frame, request, link->span);
-    rv = ((int (*)(request_rec *))link->original)(r);
-    rp_frame_close(&frame);
-    if (request) {
-        after_log(request, link, r, rv);
+    if (!request) {
+        return ((int (*)(request_rec *))link->original)(r);
     }
+    waiting = rp_request_pause_newest(request);
+    frame = rp_frame_open(request, link->span);
+    rv = ((int (*)(request_rec *))link->original)(r);
+    rp_frame_close(frame);
+    after_log(request, link, r, rv);
+    rp_frame_close(waiting);
     return rv;
 }
 
@@ -187,12 +190,12 @@ static void run_void(unsigned slot, request_rec *r)
     const link_t *link = &void_links[slot];
     rp_frame_t frame;
 
-    rp_frame_open(&frame, rp_request_started(r), link->span);
+    frame = rp_frame_open(rp_request_started(r), link->span);
     ((void (*)(request_rec *))link->original)(r);
     if (!link->is_last) {
-        rp_frame_close_lazily(&frame);
+        rp_frame_close_lazily(frame);
     }
-    else if (rp_frame_close(&frame) && link->role == ROLE_FILTERS) {
+    else if (rp_frame_close(frame) && link->role == ROLE_FILTERS) {
         filters_inserted(r);
     }
 }
@@ -203,9 +206,9 @@ static void run_pre_read(unsigned slot, request_rec *r, conn_rec *c)
     const link_t *link = &pre_read_links[slot];
     rp_frame_t frame;
 
-    rp_frame_open(&frame, r->main || r->prev ? rp_request_started(r) : NULL, link->span);
+    frame = rp_frame_open(r->main || r->prev ? rp_request_started(r) : NULL, link->span);
     ((void (*)(request_rec *, conn_rec *))link->original)(r, c);
-    rp_frame_close(&frame);
+    rp_frame_close(frame);
 }
 
 /* The body of the wrappers that only time a function: `call` uses `link` and sets rv. */
@@ -213,9 +216,9 @@ static void run_pre_read(unsigned slot, request_rec *r, conn_rec *c)
     const link_t *link = &(links)[slot];                                                                               \
     rp_frame_t frame;                                                                                                  \
     int rv;                                                                                                            \
-    rp_frame_open(&frame, rp_request_started(r), link->span);                                                          \
+    frame = rp_frame_open(rp_request_started(r), link->span);                                                          \
     call;                                                                                                              \
-    rp_frame_close(&frame)
+    rp_frame_close(frame)
 
 static int run_quick(unsigned slot, request_rec *r, int lookup_uri)
 {
@@ -224,11 +227,11 @@ static int run_quick(unsigned slot, request_rec *r, int lookup_uri)
     rp_frame_t frame;
     int rv;
 
-    rp_frame_open(&frame, rp_request_started(r), link->span);
+    frame = rp_frame_open(rp_request_started(r), link->span);
     rv = ((int (*)(request_rec *, int))link->original)(r, lookup_uri);
-    request = rp_frame_close(&frame);
+    request = rp_frame_close(frame);
     if (request) {
-        after_handler(request, &frame, link, rv);
+        after_handler(request, frame, link, rv);
     }
     return rv;
 }

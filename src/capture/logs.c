@@ -63,9 +63,9 @@ static apr_status_t write_target(request_rec *r, void *handle, const char **port
     rp_frame_t frame;
     apr_status_t rv;
 
-    rp_frame_open(&frame, request, span ? *span : RP_SPAN_NONE);
+    frame = rp_frame_open(request, span ? *span : RP_SPAN_NONE);
     rv = logs.write(r, handle, portions, lengths, count, bytes);
-    request = rp_frame_close(&frame);
+    request = rp_frame_close(frame);
     if (request) {
         count_bytes(request, *span, bytes);
     }

@@ -95,9 +95,9 @@ static authz_status check_line(unsigned index, request_rec *r, const char *args,
     rp_frame_t frame;
     authz_status status;
 
-    rp_frame_open(&frame, request, request ? span_for(request, spans) : RP_SPAN_NONE);
+    frame = rp_frame_open(request, request ? span_for(request, spans) : RP_SPAN_NONE);
     status = slot->original->check_authorization(r, args, line ? line->parsed : NULL);
-    rp_frame_close(&frame);
+    rp_frame_close(frame);
     return status;
 }
 
@@ -107,9 +107,9 @@ static authn_status check_password(unsigned index, request_rec *r, const char *u
     rp_frame_t frame;
     authn_status status;
 
-    rp_frame_open(&frame, rp_request_started(r), slot->span);
+    frame = rp_frame_open(rp_request_started(r), slot->span);
     status = slot->original->check_password(r, user, password);
-    rp_frame_close(&frame);
+    rp_frame_close(frame);
     return status;
 }
 
@@ -119,9 +119,9 @@ static authn_status get_realm_hash(unsigned index, request_rec *r, const char *u
     rp_frame_t frame;
     authn_status status;
 
-    rp_frame_open(&frame, rp_request_started(r), slot->span);
+    frame = rp_frame_open(rp_request_started(r), slot->span);
     status = slot->original->get_realm_hash(r, user, realm, hash);
-    rp_frame_close(&frame);
+    rp_frame_close(frame);
     return status;
 }
 

@@ -211,20 +211,12 @@ void rp_request_finish(rp_request_t *request)
     end(request);
 }
 
-void rp_frame_pause(rp_frame_t *frame, rp_request_t *newest, apr_uint64_t now)
+rp_frame_t rp_request_pause_newest(const rp_request_t *request)
 {
-    if (newest->state == RP_REQUEST_RUNNING && !rp_stack_is_on_ground(&newest->stack)) {
-        frame->paused = newest;
-        frame->paused_serial = newest->serial;
-        frame->paused_below = rp_stack_enter(&newest->stack, RP_SPAN_OTHER, now);
-    }
-}
+    rp_request_t *newest = request->conn->live;
+    int waits = newest != request && newest->state == RP_REQUEST_RUNNING && !rp_stack_is_on_ground(&newest->stack);
 
-void rp_frame_resume(rp_frame_t *frame, apr_uint64_t now)
-{
-    if (frame->paused->serial == frame->paused_serial) {
-        rp_stack_leave(&frame->paused->stack, frame->paused_below, now);
-    }
+    return rp_frame_open(waits ? newest : NULL, RP_SPAN_OTHER);
 }
 
 void rp_request_ground(rp_request_t *request, unsigned span)

@@ -43,11 +43,8 @@ struct rp_request_t {
  */
 typedef struct {
     rp_request_t *request; /**< NULL: nothing was opened */
-    rp_request_t *paused;  /**< a newer request of the connection whose span was open on this thread */
     apr_uint32_t serial;
-    apr_uint32_t paused_serial;
     unsigned below;
-    unsigned paused_below;
 } rp_frame_t;
 
 /** The index of the module's slot in httpd's vectors, and where this child counts. */
@@ -92,67 +89,54 @@ static inline rp_request_t *rp_request_of_connection(conn_rec *c)
 /** Count the request and give its slot back. After the last logging hook. */
 void rp_request_finish(rp_request_t *request);
 
-/** A span of an older request opens while a newer one's is open on this thread: the newer one waits, in `other`. */
-void rp_frame_pause(rp_frame_t *frame, rp_request_t *newest, apr_uint64_t now);
-
-/** Let it go on. */
-void rp_frame_resume(rp_frame_t *frame, apr_uint64_t now);
-
 /** Open a span. A NULL request or RP_SPAN_NONE opens nothing. */
-static inline void rp_frame_open(rp_frame_t *frame, rp_request_t *request, unsigned span)
+static inline rp_frame_t rp_frame_open(rp_request_t *request, unsigned span)
 {
-    apr_uint64_t now;
+    rp_frame_t frame = {NULL, 0, 0};
 
-    frame->request = NULL;
-    if (!request || span == RP_SPAN_NONE) {
-        return;
+    if (request && __builtin_expect(span != RP_SPAN_NONE, 1)) {
+        frame.request = request;
+        frame.serial = request->serial;
+        frame.below = rp_stack_enter(&request->stack, span, rp_clock_now());
     }
-    now = rp_clock_now();
-    frame->request = request;
-    frame->serial = request->serial;
-    frame->paused = NULL;
-    if (__builtin_expect(request->conn->live != request, 0)) {
-        rp_frame_pause(frame, request->conn->live, now);
-    }
-    frame->below = rp_stack_enter(&request->stack, span, now);
+    return frame;
+}
+
+/** @return 1 when something was opened and the request has not ended meanwhile */
+static inline int rp_frame_is_open(rp_frame_t frame)
+{
+    return frame.request && frame.request->serial == frame.serial;
 }
 
 /** Close it; does nothing when the request has ended meanwhile. @return the request while it runs, else NULL */
-static inline rp_request_t *rp_frame_close(rp_frame_t *frame)
+static inline rp_request_t *rp_frame_close(rp_frame_t frame)
 {
-    rp_request_t *request = frame->request;
-    apr_uint64_t now;
-
-    if (!request) {
+    if (!rp_frame_is_open(frame)) {
         return NULL;
     }
-    now = rp_clock_now();
-    if (__builtin_expect(frame->paused != NULL, 0)) {
-        rp_frame_resume(frame, now);
-    }
-    if (request->serial != frame->serial) {
-        return NULL;
-    }
-    rp_stack_leave(&request->stack, frame->below, now);
-    return request;
+    rp_stack_leave(&frame.request->stack, frame.below, rp_clock_now());
+    return frame.request;
 }
 
 /** Close it before another span that opens at once: see rp_stack_leave_lazily(). */
-static inline void rp_frame_close_lazily(rp_frame_t *frame)
+static inline void rp_frame_close_lazily(rp_frame_t frame)
 {
-    if (frame->request && frame->paused) {
-        rp_frame_close(frame);
-    }
-    else if (frame->request && frame->request->serial == frame->serial) {
-        rp_stack_leave_lazily(&frame->request->stack, frame->below);
+    if (rp_frame_is_open(frame)) {
+        rp_stack_leave_lazily(&frame.request->stack, frame.below);
     }
 }
 
-/** @return 1 when the closed frame was the request's only open one */
-static inline int rp_frame_was_lowest(const rp_frame_t *frame)
+/** @return 1 when a frame just closed was the only open one of its running request */
+static inline int rp_frame_was_lowest(rp_frame_t frame)
 {
-    return frame->below == frame->request->stack.ground;
+    return frame.below == frame.request->stack.ground;
 }
+
+/**
+ * An older request of a connection is worked on while the newest one's span is open on this thread: the newest waits,
+ * in `other`, until this frame is closed. @return nothing opened when the request is the newest itself
+ */
+rp_frame_t rp_request_pause_newest(const rp_request_t *request);
 
 /** Let the time between spans go to this span from now on: after a handler that is suspended, and while draining. */
 void rp_request_ground(rp_request_t *request, unsigned span);

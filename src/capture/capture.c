@@ -26,6 +26,7 @@ static rp_span_plan_t *plan;
 void rp_capture_pre_config(apr_pool_t *pconf, const rp_settings_t *chosen)
 {
     settings = chosen;
+    rp_request_init();
     plan = rp_span_plan_create(pconf, settings);
     rp_providers_wrap(plan, pconf);
 }

@@ -7,11 +7,15 @@
 
 rp_here_t rp_here;
 
+void rp_request_init(void)
+{
+    rp_here.slot_index = reqprof_module.module_index;
+}
+
 void rp_request_child_init(apr_pool_t *pchild, rp_segment_t *segment, rp_child_t *child, int logging_hooks)
 {
     rp_here.segment = segment;
     rp_here.requests = apr_pcalloc(pchild, segment->flight_max * sizeof(rp_request_t));
-    rp_here.slot_index = reqprof_module.module_index;
     rp_here.logging_hooks = logging_hooks;
     rp_here.child = child;
 }

@@ -58,6 +58,9 @@ typedef struct {
 
 extern rp_here_t rp_here;
 
+/** Before any function below: also for a child that measures nothing. In pre_config. */
+void rp_request_init(void);
+
 /** Set for a child before it serves. */
 void rp_request_child_init(apr_pool_t *pchild, rp_segment_t *segment, rp_child_t *child, int logging_hooks);
 

@@ -169,10 +169,19 @@ sub end_process {
     return RpTest::Process::stop($self->{pid}, $signal);
 }
 
+# event's children close the sockets of their threads at SIGTERM without asking them: one that is just closing its own
+# may crash, with and without the profiler. So let connections end that are ending.
+sub wait_closed {
+    my ($self) = @_;
+    my @ports = ($self->{port}, $self->{tls_port}, $self->{status_port}, @{ $self->{more_ports} });
+    wait_for(sub { !grep { RpTest::Process::closing_count($_) } @ports }, 1);
+}
+
 # Stops the server once; true when it ended by itself after the signal.
 sub stop {
     my ($self, %arg) = @_;
     return $self->{stopped_clean} if defined $self->{stopped_clean} || !delete $running{ $self->{pid} };
+    $self->wait_closed;
     return $self->{stopped_clean} = $self->end_process($arg{graceful} ? 'WINCH' : 'TERM') ? 1 : 0;
 }
 

@@ -113,6 +113,16 @@ sub listener_inode {
     return;
 }
 
+# Connections of a port of 127.0.0.1 that a process still holds while one side has already closed them.
+my %closing = map { $_ => 1 } qw(04 05 08 09 0B);    # FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING
+
+sub closing_count {
+    my ($port) = @_;
+    my $local = sprintf '0100007F:%04X', $port;
+    open my $tcp, '<', '/proc/net/tcp' or die "/proc/net/tcp: $!\n";
+    return scalar grep { my @f = split; $f[1] eq $local && $closing{ $f[3] } && $f[9] } <$tcp>;
+}
+
 # Stops a server: SIGTERM, and after a while SIGKILL for it and for what is left of its process group.
 # Returns true when SIGTERM was enough.
 sub stop {

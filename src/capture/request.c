@@ -204,14 +204,13 @@ void rp_request_finish(rp_request_t *request)
 {
     rp_stack_t *stack = &request->stack;
     const request_rec *last = request->first;
-    unsigned hint = request->has_slot ? (unsigned)(request - rp_here.requests) : 0;
 
     while (last->next) {
         last = last->next;
     }
     rp_stack_charge(stack, rp_clock_now());
-    rp_record(rp_here.segment, rp_here.child, hint, &stack->tally, stack->flight->last_ticks - stack->flight->start_ticks,
-              last->status);
+    rp_record(rp_here.segment, rp_here.child, &request->shard, &stack->tally,
+              stack->flight->last_ticks - stack->flight->start_ticks, last->status);
     end(request);
 }
 

@@ -33,6 +33,7 @@ struct rp_request_t {
     rp_conn_t *conn;
     rp_request_t *older; /**< next in the connection's list */
     request_rec *first;  /**< the request as the client sent it */
+    unsigned shard;      /**< where the slot's last request was counted */
     int handler_done;    /**< the content is made; what is left is sending it */
     int has_slot;        /**< the flight is in shared memory, not in the connection's pool */
 };

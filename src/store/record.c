@@ -42,15 +42,16 @@ static void wait_a_moment(unsigned tries)
  * Bounded: on prefork a signal may end the child inside a write, and its clean-up then logs a request
  * on the very thread that holds the lock.
  */
-static rp_shard_t *lock_a_shard(const rp_segment_t *segment, rp_child_t *child, unsigned hint)
+static rp_shard_t *lock_a_shard(const rp_segment_t *segment, rp_child_t *child, unsigned *index)
 {
     for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
-        rp_shard_t *shard = rp_child_shard(segment, child, (hint + tries) & (segment->shard_count - 1));
+        rp_shard_t *shard = rp_child_shard(segment, child, *index);
         if (try_lock(shard)) {
             /* Orders the odd sequence before the counters' stores for a reader in another process. */
             __atomic_thread_fence(__ATOMIC_RELEASE);
             return shard;
         }
+        *index = (*index + 1) & (segment->shard_count - 1);
         wait_a_moment(tries);
     }
     return NULL;
@@ -127,10 +128,10 @@ static void record_request(rp_segment_t *segment, rp_shard_t *shard, rp_tally_t 
     }
 }
 
-void rp_record(rp_segment_t *segment, rp_child_t *child, unsigned shard_hint, rp_tally_t *tally,
+void rp_record(rp_segment_t *segment, rp_child_t *child, unsigned *shard_index, rp_tally_t *tally,
                apr_uint64_t total_ticks, int status)
 {
-    rp_shard_t *shard = lock_a_shard(segment, child, shard_hint);
+    rp_shard_t *shard = lock_a_shard(segment, child, shard_index);
 
     if (!shard) {
         __atomic_fetch_add(&child->dropped_busy, 1, __ATOMIC_RELAXED);

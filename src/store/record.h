@@ -27,11 +27,12 @@ static inline rp_tally_entry_t *rp_tally_touch(rp_tally_t *tally, unsigned span)
 
 /**
  * Add a request to its child's counters and empty the tally.
- * @param shard_hint any number; threads that use different ones rarely meet
+ * @param shard in and out: the shard to try first, and the one that was used. Kept with the flight and 0 at first, so
+ *        that a child's threads spread over the shards only when they meet, and touch no more memory than they need
  * @param status the HTTP status; classes outside 1xx to 5xx count as none
  * When no shard can be had within some microseconds the request is dropped and counted so. Any thread of the child.
  */
-void rp_record(rp_segment_t *segment, rp_child_t *child, unsigned shard_hint, rp_tally_t *tally,
+void rp_record(rp_segment_t *segment, rp_child_t *child, unsigned *shard, rp_tally_t *tally,
                apr_uint64_t total_ticks, int status);
 
 /** Empty the tally without counting it. */

@@ -92,7 +92,7 @@ static void record_one(rp_child_t *child, rp_tally_t *tally, unsigned hint, unsi
     spend(tally, RP_SPAN_OTHER, 4);
     spend(tally, span_a, 3);
     spend(tally, n % 2 ? span_b : span_c, n);
-    rp_record(segment, child, hint, tally, 7 + n, status);
+    rp_record(segment, child, &hint, tally, 7 + n, status);
 }
 
 static const rp_snapshot_t *snapshot_of(apr_uint32_t pid)
@@ -651,10 +651,11 @@ static void a_request_whose_spans_do_not_add_up_is_counted_as_unbalanced(void **
 {
     rp_child_t *child = rp_child_claim(segment);
     rp_tally_t *tally = new_tally();
+    unsigned shard = 0;
 
     (void)state;
     spend(tally, span_a, 10);
-    rp_record(segment, child, 0, tally, 11, 200);
+    rp_record(segment, child, &shard, tally, 11, 200);
     assert_int_equal(snapshot_of(0)->unbalanced, 1);
     assert_int_equal(snapshot_of(0)->requests, 1);
     free(tally);

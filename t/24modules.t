@@ -10,24 +10,12 @@ use RpTest::Build;
 
 my $restarts = $ENV{RP_VALGRIND} ? 2 : 20;
 
-# Modules that cannot be loaded beside the others, and why.
+# Modules that cannot be loaded beside the others: one MPM at a time, and mod_cgi and mod_cgid share their directives.
 my %left_out = (
-    mpm_event          => 'one MPM at a time',
-    mpm_worker         => 'one MPM at a time',
-    mpm_prefork        => 'one MPM at a time',
-    case_filter        => 'an example whose filter takes every answer as its input',
-    case_filter_in     => 'an example that changes every request body',
-    dialup             => 'holds answers back',
-    heartbeat          => 'sends to a multicast network',
-    heartmonitor       => 'listens to a multicast network',
-    lbmethod_heartbeat => 'needs mod_heartmonitor',
+    prefork => { map { $_ => 1 } qw(mpm_worker mpm_event mpm_prefork cgid) },
+    worker  => { map { $_ => 1 } qw(mpm_worker mpm_event mpm_prefork cgi) },
 );
-my %left_out_on = (
-    prefork => { cgid => 'mod_cgi has its directives', http2 => 'does not support prefork',
-                 proxy_http2 => 'needs mod_http2' },
-    worker  => { cgi => 'mod_cgid has its directives' },
-    event   => { cgi => 'mod_cgid has its directives' },
-);
+$left_out{event} = $left_out{worker};
 
 # Those whose functions others call come first.
 my @first = qw(proxy dav session ldap cache dbd slotmem_shm slotmem_plain socache_shmcb ssl http2 request watchdog
@@ -39,7 +27,7 @@ sub installed {
 
 sub modules_for {
     my ($mpm) = @_;
-    my %all = map { $_ => 1 } grep { $_ ne 'reqprof' && !$left_out{$_} && !$left_out_on{$mpm}{$_} } installed();
+    my %all = map { $_ => 1 } grep { $_ ne 'reqprof' && !$left_out{$mpm}{$_} } installed();
     my @names = ((grep { delete $all{$_} } @first), sort keys %all);
     return grep { !/^(?:perl|security2)$/ } @names;
 }

@@ -36,7 +36,7 @@ $mpm_lines{worker} = $mpm_lines{event};
 my @running;
 
 # start(variant => NAME, mpm => 'event', mpm_conf => TEXT, conf => TEXT, modules => [more], before => [command prefix],
-# port => N, single => 1 for httpd -X); conf has @DIR@, @PORT@ and @DOCROOT@ filled in. Dies when httpd does not start.
+# httpd => PATH of another program, port => N, single => 1 for httpd -X); conf has @DIR@, @PORT@ and @DOCROOT@ filled in. Dies when httpd does not start.
 sub start {
     my ($class, %arg) = @_;
     my $temp = File::Temp->newdir('rpbench-XXXXXX', TMPDIR => 1, CLEANUP => !$ENV{RP_KEEP});
@@ -126,7 +126,7 @@ END
 
 sub launch {
     my ($self, %arg) = @_;
-    my @command = (map({ s/\@DIR\@/$self->{dir}/gr } @{ $arg{before} || [] }), RpTest::Build::httpd(),
+    my @command = (map({ s/\@DIR\@/$self->{dir}/gr } @{ $arg{before} || [] }), $arg{httpd} || RpTest::Build::httpd(),
         '-f', "$self->{dir}/httpd.conf", '-d', $self->{dir}, $arg{single} ? '-X' : '-DFOREGROUND');
     $self->{pid} = RpTest::Process::spawn(command => \@command, console => "$self->{dir}/console.log",
         env => { LC_ALL => 'C' });

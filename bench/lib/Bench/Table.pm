@@ -1,19 +1,25 @@
 package Bench::Table;
 
-# Plain text tables: the first column to the left, all others to the right.
+# Plain text tables.
 
 use strict;
 use warnings;
 
-sub text {
-    my ($heads, @rows) = @_;
+# The first column to the left, all others to the right.
+sub text { return table('', @_) }
+
+# All columns to the left.
+sub left_text { return table('-', @_) }
+
+sub table {
+    my ($align, $heads, @rows) = @_;
     my @width = map { my $i = $_; (sort { $b <=> $a } map { length($_->[$i] // '') } $heads, @rows)[0] } 0 .. $#$heads;
-    return join '', map { line($_, @width) } $heads, [ map { '-' x $_ } @width ], @rows;
+    return join '', map { line($align, $_, @width) } $heads, [ map { '-' x $_ } @width ], @rows;
 }
 
 sub line {
-    my ($row, @width) = @_;
-    my $text = join '  ', map { sprintf $_ ? "%$width[$_]s" : "%-$width[$_]s", $row->[$_] // '' } 0 .. $#width;
+    my ($align, $row, @width) = @_;
+    my $text = join '  ', map { sprintf $_ ? "%$align$width[$_]s" : "%-$width[$_]s", $row->[$_] // '' } 0 .. $#width;
     return $text =~ s/\s+\z//r . "\n";
 }
 

@@ -45,13 +45,13 @@ static void wait_a_moment(unsigned tries)
 static rp_shard_t *lock_a_shard(const rp_segment_t *segment, rp_child_t *child, unsigned *index)
 {
     for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
-        rp_shard_t *shard = rp_child_shard(segment, child, *index);
+        rp_shard_t *shard = rp_child_shard(segment, child, *index & (segment->shard_count - 1));
         if (try_lock(shard)) {
             /* Orders the odd sequence before the counters' stores for a reader in another process. */
             __atomic_thread_fence(__ATOMIC_RELEASE);
             return shard;
         }
-        *index = (*index + 1) & (segment->shard_count - 1);
+        (*index)++;
         wait_a_moment(tries);
     }
     return NULL;

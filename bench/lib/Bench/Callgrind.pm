@@ -67,7 +67,8 @@ sub count {
 sub dump_counters {
     my ($server) = @_;
     sleep 0.1;    # the server has logged, and waits for the next request
-    kill 'USR2', $server->pid;
+    open my $pipe, '+<', "$server->{dir}/dump" or die "dump: $!\n";
+    syswrite $pipe, 'd';
     my $file = "$server->{dir}/callgrind." . ++$server->{dumps};
     my $whole = sub { grep { is_whole($_) } $file, glob "$file-*" };
     RpTest::Process::wait_for($whole, 60) or die "callgrind wrote no $file\n" . $server->said;

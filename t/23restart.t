@@ -61,7 +61,7 @@ for my $mpm (qw(prefork worker event)) {
     is $after->{requests}{count}, $requests, "$mpm: their requests stay in the sums";
     my $grown = $after->{total}{sum_ns} - $before->{total}{sum_ns};
     my $spans = (@{ $before->{spans} } + 2) * @{ $before->{children} } * 8;
-    # A sum of ticks is cut to whole nanoseconds for each span of a child: one sum of all the departed is cut less often.
+    # Ticks become whole nanoseconds for each span of a child: one sum of all the departed is cut less often.
     ok $grown >= 0 && $grown <= $spans, "$mpm: with their times, but for rounding" or diag "$grown ns in $spans sums";
     is_deeply $after->{requests}{by_status}, $before->{requests}{by_status}, "$mpm: by status too";
     my ($departed) = grep { !$_->{pid} } @{ $after->{children} };

@@ -55,7 +55,8 @@ END
       conf => "<FilesMatch \"\\.php\$\">\nSetHandler application/x-httpd-php\n</FilesMatch>\n",
       path => '/hello.php', status => 200, content => qr/php says 42/ },
     { name => 'security2', file => 'mod_security2.so', package => 'libapache2-mod-security2',
-      mpms => [qw(prefork worker event)], path => '/small.txt?attack', status => 403, content => qr/./, conf => <<'END' },
+      mpms => [qw(prefork worker event)],
+      path => '/small.txt?attack', status => 403, content => qr/./, conf => <<'END' },
 SecRuleEngine On
 SecRequestBodyAccess On
 SecResponseBodyAccess On

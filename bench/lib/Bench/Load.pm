@@ -57,12 +57,14 @@ sub slice {
 }
 
 # rounds(servers, count, load): [{variant => result}, ...], each round in another order. A first one is thrown away.
-# Load with a number of requests is run in slices.
+# Load with a number of requests is run in slices. After within_s seconds no further round begins, but three there are.
 sub rounds {
     my ($servers, $count, %load) = @_;
     my $run = $load{requests} ? \&slice : \&run;
+    my $end = time + (delete $load{within_s} // 60);
     my @rounds;
     for (0 .. $count) {
+        last if @rounds > 3 && time > $end;
         push @rounds, { map { $_ => $run->($servers->{$_}, %load) } shuffle keys %$servers };
     }
     shift @rounds;

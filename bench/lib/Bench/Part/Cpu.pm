@@ -47,7 +47,8 @@ sub of_workload {
     my $all      = $workload->{slices} ? $two : $servers;
     my $rounds   = Bench::Load::rounds($all, $part * $workload->{rounds}, path => $path, %{ $workload->{load} || {} });
     my $slices   = $workload->{slices}
-        ? Bench::Load::rounds($servers, $part * $workload->{slices}, path => $path, requests => $workload->{requests})
+        ? Bench::Load::rounds($servers, $part * $workload->{slices}, path => $path, requests => $workload->{requests},
+            within_s => $arg{quick} ? 25 : 120)
         : $rounds;
     my @rows = (cpu_rows($name, $slices, @variants), throughput_rows($name, $rounds));
     push @rows, half_load_rows($workload, $two, $rounds, %arg), estimate_rows($servers, $slices) if $path eq '/small.txt';

@@ -27,15 +27,17 @@ sub of_children {
     RpTest::Load::ab($server, path => '/small.txt', concurrency => $count, requests => 40 * $count, keep_alive => 1);
     my $file_ms = answer_ms($server, '/small.txt');
     my @rows = (map({ row($server, $count, $_, $file_ms) } @formats),
-        Bench::Part::fact("$count children: mod_status's page, ms",
+        Bench::Part::fact(who($count) . ": mod_status's page, ms",
             sprintf '%+.2f', answer_ms($server, '/server-status') - $file_ms));
     $server->stop;
     return @rows;
 }
 
+sub who { return $_[0] == 1 ? '1 child' : "$_[0] children" }
+
 sub row {
     my ($server, $count, $format, $file_ms) = @_;
-    my $what = "$count children: $format, ms";
+    my $what = who($count) . ": $format, ms";
     my $ms = eval { answer_ms($server, "/reqprof-status?format=$format") - $file_ms };
     return Bench::Part::skipped($what, 'the module has no such format') if !defined $ms;
     return Bench::Part::at_most($what, $ms, 20, sprintf '%+.2f', $ms);

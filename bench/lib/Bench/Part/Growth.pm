@@ -15,7 +15,7 @@ use Bench::Table;
 sub rows {
     my (%arg) = @_;
     return links_rows(%arg) if $arg{quick};
-    return (links_rows(%arg), rules_rows(), vhosts_rows(), threads_rows());
+    return (threads_rows(), links_rows(%arg), rules_rows(), vhosts_rows());
 }
 
 sub links_rows {
@@ -58,7 +58,7 @@ sub threads_rows {
 sub threads_row {
     my ($name, %arg) = @_;
     my $servers = Bench::Load::start(%arg, variants => [ 'bare', 'reqprof spans' ]);
-    my $rounds  = Bench::Load::rounds($servers, 25, path => '/small.txt', requests => 2500, concurrency => 64);
+    my $rounds  = Bench::Load::rounds($servers, 6, path => '/small.txt', connections => 32);
     Bench::Load::stop($servers);
     return Bench::Part::fact("$name: CPU, all spans, to bare",
         Bench::Stats::text('%.3f', Bench::Load::ratios($rounds, 'reqprof spans', 'cpu_ns')));

@@ -91,9 +91,7 @@ for my $place (1, 'first') {
         my $rows = spent_in($srv, "$when, $hook", { %second, owner => 'mod_ruler' }, $ms,
             sub { ask($srv, { 'X-Ruler' => "where=$hook;ms=$ms", 'X-Ruler2' => "where=$hook;ms=20" }, $path) },
             allowed => [\%second]);
-        my $ns = grown_ns($rows, %second);
-        cmp_ok $ns, '>=', 20e6, "$when, $hook: the second ruler has its own 20 ms";
-        cmp_ok $ns, '<', grown_ns($rows, %second, owner => 'mod_ruler'), "$when, $hook: and less than the first";
+        cmp_ok grown_ns($rows, %second), '>=', 20e6, "$when, $hook: the second ruler has its own 20 ms";
     }
     $srv->sums_ok($srv->json, $when);
     $srv->done;

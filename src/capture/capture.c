@@ -6,6 +6,7 @@
 #include <mpm_common.h>
 
 #include "capture/capture.h"
+#include "capture/crash.h"
 #include "capture/filters.h"
 #include "capture/hooks.h"
 #include "capture/logs.h"
@@ -13,6 +14,7 @@
 #include "capture/request.h"
 #include "capture/server_conf.h"
 #include "store/children.h"
+#include "store/lasting.h"
 #include "store/segment.h"
 
 APLOG_USE_MODULE(reqprof);
@@ -100,7 +102,10 @@ int rp_capture_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     rp_hooks_on_logged(rp_logs_count_skipped);
     unwrapped = rp_hooks_wrap(plan);
     rp_filters_wrap(plan, ptemp, ap_conftree);
-    rv = rp_segment_parent_create(main_server->process->pool, settings, plan, &size);
+    rv = rp_lasting_parent_find(main_server->process->pool);
+    if (rv == APR_SUCCESS) {
+        rv = rp_segment_parent_create(main_server->process->pool, settings, plan, &size);
+    }
     if (rv != APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_ERR, rv, main_server,
                      "RP001: no shared memory for the counters of %u children; requests are served unmeasured "
@@ -139,10 +144,13 @@ void rp_capture_child_init(apr_pool_t *pchild, server_rec *main_server)
 void rp_capture_child_status(server_rec *main_server, pid_t pid, ap_generation_t generation, int slot,
                              mpm_child_status state)
 {
+    rp_segment_t *segment;
+
     (void)slot;
     if (state == MPM_CHILD_EXITED) {
-        rp_segment_t *segment = rp_segment_of_generation(main_server->process->pool, (unsigned)generation);
+        segment = rp_segment_of_generation(main_server->process->pool, (unsigned)generation);
         if (segment) {
+            rp_crash_witness(main_server, segment, pid);
             rp_child_fold(segment, pid);
         }
     }

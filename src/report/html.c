@@ -264,8 +264,8 @@ static int child_row(page_t *page, unsigned index)
 
 static int flight_row(page_t *page, unsigned index)
 {
-    page->flight = &page->snapshot->flights[index];
-    return index < page->snapshot->flight_count;
+    page->flight = &page->snapshot->flights.views[index];
+    return index < page->snapshot->flights.count;
 }
 
 static int drop_row(page_t *page, unsigned index)

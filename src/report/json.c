@@ -97,7 +97,7 @@ static void put_window(request_rec *r, const rp_report_t *report)
 static void put_requests(request_rec *r, const rp_snapshot_t *snapshot)
 {
     ap_rprintf(r, "\"requests\":{\"count\":" U64 ",\"per_second\":%.3f,\"in_flight\":%u,", snapshot->requests,
-               rp_figures_per_second(snapshot), snapshot->flight_count);
+               rp_figures_per_second(snapshot), snapshot->flights.count);
     put_by_status(r, snapshot->by_status);
     ap_rputs("}", r);
 }
@@ -188,9 +188,9 @@ static void put_flight(request_rec *r, const rp_flight_view_t *flight)
 static void put_flights(request_rec *r, const rp_snapshot_t *snapshot)
 {
     ap_rputs("\"flights\":[", r);
-    for (unsigned i = 0; i < snapshot->flight_count; i++) {
+    for (unsigned i = 0; i < snapshot->flights.count; i++) {
         ap_rputs(comma(i), r);
-        put_flight(r, &snapshot->flights[i]);
+        put_flight(r, &snapshot->flights.views[i]);
     }
     ap_rputs("]", r);
 }

@@ -66,7 +66,7 @@ static void put_requests(request_rec *r, const rp_snapshot_t *snapshot)
     for (int i = 0; i < RP_STATUS_CLASSES; i++) {
         ap_rprintf(r, "Requests%dxx: " U64 "\n", i + 1, snapshot->by_status[i]);
     }
-    ap_rprintf(r, "InFlight: %u\n", snapshot->flight_count);
+    ap_rprintf(r, "InFlight: %u\n", snapshot->flights.count);
     ap_rprintf(r, "InFlightOver1s: %u\n", rp_figures_long_flights(snapshot));
     ap_rprintf(r, "TotalMeanUs: %.2f\n", mean_us(&snapshot->total));
     for (unsigned i = 0; i < QUANTILE_COUNT; i++) {
@@ -173,8 +173,8 @@ static void put_flights(request_rec *r, const rp_snapshot_t *snapshot)
 {
     ap_rputs("\n# Requests running now, longest first, this one included: where each is and for how long.\n"
              "#           pid        age us phase       in span us request; span\n", r);
-    for (unsigned i = 0; i < snapshot->flight_count; i++) {
-        const rp_flight_view_t *flight = &snapshot->flights[i];
+    for (unsigned i = 0; i < snapshot->flights.count; i++) {
+        const rp_flight_view_t *flight = &snapshot->flights.views[i];
 
         ap_rprintf(r, "Flight: %7u %13.1f %-8s %13.1f %s %s %s; %s\n", flight->pid, us(flight->age_ns),
                    rp_phase_name(flight->span->phase), us(flight->span_age_ns), rp_escape_line(r->pool, flight->method),

@@ -37,7 +37,7 @@ void rp_child_release(rp_child_t *child)
     __atomic_store_n(&child->state, RP_CHILD_ENDED, __ATOMIC_RELEASE);
 }
 
-static rp_child_t *child_of_pid(rp_segment_t *segment, pid_t pid)
+rp_child_t *rp_child_of_pid(rp_segment_t *segment, pid_t pid)
 {
     for (unsigned i = 0; i < segment->child_max; i++) {
         rp_child_t *child = rp_segment_child(segment, i);
@@ -107,7 +107,7 @@ static unsigned clear_flights(rp_segment_t *segment, rp_child_t *child)
 
 void rp_child_fold(rp_segment_t *segment, pid_t pid)
 {
-    rp_child_t *child = child_of_pid(segment, pid);
+    rp_child_t *child = rp_child_of_pid(segment, pid);
     rp_shard_t *departed = rp_child_shard(segment, rp_segment_child(segment, segment->child_max), 0);
 
     if (!child) {

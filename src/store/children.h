@@ -15,6 +15,9 @@ rp_child_t *rp_child_claim(rp_segment_t *segment);
 /** Mark the part as left in order. Takes no lock: it may run in a signal handler. The child, at exit. */
 void rp_child_release(rp_child_t *child);
 
+/** @return the part that a process has claimed, or NULL. Any process. */
+rp_child_t *rp_child_of_pid(rp_segment_t *segment, pid_t pid);
+
 /**
  * Add a departed child's counters to the sums of the departed and free its part. A pid without a part is ignored.
  * A child that has not released its part died: its running requests are counted as lost.

@@ -8,7 +8,7 @@
 
 /* What outlives a restart, in the process pool: the module's code may be unloaded in between, so no code pointers. */
 #define KEEP_KEY "mod_reqprof:segments:2"
-#define KEEP_MAX 32 /* generations whose children may still be serving */
+#define KEEP_MAX RP_SEGMENTS_KNOWN_MAX
 
 typedef struct {
     apr_pool_t *pool; /* NULL: free place */
@@ -24,10 +24,16 @@ typedef struct {
 } keep_t;
 
 static rp_segment_t *current;
+static keep_t *known; /* in a child: what there was when it was forked */
 
 rp_segment_t *rp_segment_current(void)
 {
     return current;
+}
+
+rp_segment_t *rp_segment_known(unsigned place)
+{
+    return known && place < KEEP_MAX && known->kept[place].pool ? known->kept[place].segment : NULL;
 }
 
 static keep_t *keep_of(apr_pool_t *process_pool)
@@ -151,6 +157,7 @@ apr_status_t rp_segment_parent_create(apr_pool_t *process_pool, const rp_setting
     apr_status_t rv;
 
     current = NULL;
+    known = keep;
     give_back_ended(keep);
     place = place_for_new(keep);
     lay_out(&head, settings, plan, size);

@@ -34,6 +34,16 @@ rp_segment_t *rp_segment_of_generation(apr_pool_t *process_pool, unsigned genera
 /** Give back the segment of a generation whose last child has ended. The parent, in end_generation. */
 void rp_segment_parent_end(apr_pool_t *process_pool, unsigned generation);
 
+/** Generations whose children may still be serving. */
+#define RP_SEGMENTS_KNOWN_MAX 32
+
+/**
+ * Look at the segments of epochs that still serve.
+ * @param place 0..RP_SEGMENTS_KNOWN_MAX - 1
+ * @return the segment kept there, NULL for none. In a child: those there were when it was forked, which stay readable.
+ */
+rp_segment_t *rp_segment_known(unsigned place);
+
 /** @return the current epoch's segment, NULL when there is none. Any process, any thread. */
 rp_segment_t *rp_segment_current(void);
 

@@ -3,6 +3,7 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "store/lasting.h"
 #include "store/snapshot.h"
 
 /* Tries for a copy without a writer in between. Enough for a child that does nothing but write. */
@@ -210,72 +211,14 @@ static void list_spans(builder_t *b)
     qsort(snapshot->spans, snapshot->span_count, sizeof(*snapshot->spans), by_phase_then_cost);
 }
 
-static apr_uint64_t age_ns(const builder_t *b, apr_uint64_t now, apr_uint64_t since)
+static void list_deaths(rp_snapshot_t *snapshot, apr_pool_t *pool)
 {
-    return now > since ? rp_clock_ns(&b->segment->clock, now - since) : 0;
-}
+    const rp_lasting_t *lasting = rp_lasting_current();
 
-/* @return 0 when the request ended while it was read */
-static int view_flight(builder_t *b, rp_flight_view_t *view, const rp_child_t *child, const rp_flight_t *flight)
-{
-    apr_uint64_t serial = __atomic_load_n(&flight->serial, __ATOMIC_ACQUIRE);
-    rp_flight_t copy = *flight;
-    apr_uint64_t now = rp_clock_now();
-    unsigned span = copy.span;
-
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&flight->serial, __ATOMIC_RELAXED) != serial || copy.state != RP_FLIGHT_RUNNING) {
-        return 0;
+    if (lasting) {
+        snapshot->deaths = apr_palloc(pool, RP_DEATH_MAX * sizeof(*snapshot->deaths));
+        snapshot->death_count = rp_deaths_list(&lasting->deaths, snapshot->deaths);
     }
-    copy.method[sizeof(copy.method) - 1] = copy.uri[sizeof(copy.uri) - 1] = copy.vhost[sizeof(copy.vhost) - 1] = '\0';
-    view->pid = child->pid;
-    view->span = rp_segment_span(b->segment, span < b->segment->span_max ? span : RP_SPAN_OTHER);
-    view->span_age_ns = age_ns(b, now, copy.last_ticks);
-    view->age_ns = age_ns(b, now, copy.start_ticks);
-    view->method = apr_pstrdup(b->pool, copy.method);
-    view->uri = apr_pstrdup(b->pool, copy.uri);
-    view->vhost = apr_pstrdup(b->pool, copy.vhost);
-    return 1;
-}
-
-static int longest_first(const void *a, const void *b)
-{
-    const rp_flight_view_t *x = a, *y = b;
-
-    return (x->age_ns < y->age_ns) - (x->age_ns > y->age_ns);
-}
-
-static unsigned running(builder_t *b, apr_uint32_t child_pid, rp_flight_view_t *views)
-{
-    rp_flight_view_t scratch;
-    unsigned count = 0;
-
-    for (unsigned i = 0; i < b->segment->child_max; i++) {
-        rp_child_t *child = rp_segment_child(b->segment, i);
-
-        for (unsigned j = 0; child->pid && j < b->segment->flight_max && (!child_pid || child->pid == child_pid); j++) {
-            const rp_flight_t *flight = rp_child_flight(b->segment, child, j);
-            if (flight->state == RP_FLIGHT_RUNNING) {
-                count += views ? view_flight(b, count < b->snapshot->flight_count ? &views[count] : &scratch, child, flight)
-                               : 1;
-            }
-        }
-    }
-    return count;
-}
-
-static void list_flights(builder_t *b, apr_uint32_t child_pid)
-{
-    rp_snapshot_t *snapshot = b->snapshot;
-    unsigned found;
-
-    snapshot->flight_count = running(b, child_pid, NULL) + 8; /* some may start while we look */
-    snapshot->flights = apr_pcalloc(b->pool, snapshot->flight_count * sizeof(*snapshot->flights));
-    found = running(b, child_pid, snapshot->flights);
-    if (found < snapshot->flight_count) {
-        snapshot->flight_count = found;
-    }
-    qsort(snapshot->flights, snapshot->flight_count, sizeof(*snapshot->flights), longest_first);
 }
 
 static void reset(builder_t *b)
@@ -330,7 +273,8 @@ const rp_snapshot_t *rp_snapshot_take(apr_pool_t *pool, rp_segment_t *segment, a
         b.snapshot->by_status[i] = b.sums->by_status[i];
     }
     list_spans(&b);
-    list_flights(&b, child_pid);
+    b.snapshot->flights = rp_flights_list(pool, segment, child_pid);
+    list_deaths(b.snapshot, pool);
     return b.snapshot;
 }
 

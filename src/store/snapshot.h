@@ -10,6 +10,8 @@
 
 #include <apr_pools.h>
 
+#include "store/deaths.h"
+#include "store/flights.h"
 #include "store/layout.h"
 
 /** A histogram to report. Bucket bounds are ticks: convert with rp_snapshot_quantile_ns(). */
@@ -38,17 +40,6 @@ typedef struct {
     rp_times_t total;
 } rp_child_times_t;
 
-/** A running request as it was a moment ago. */
-typedef struct {
-    apr_uint32_t pid;
-    const rp_span_t *span; /**< the span that runs now */
-    apr_uint64_t span_age_ns;
-    apr_uint64_t age_ns;
-    const char *method;
-    const char *uri;
-    const char *vhost;
-} rp_flight_view_t;
-
 typedef struct {
     const rp_segment_t *segment; /**< clock, epoch, start, mpm, sizes, drops */
     apr_int64_t taken_us;
@@ -64,8 +55,9 @@ typedef struct {
     unsigned span_count;
     rp_child_times_t *children;
     unsigned child_count;
-    rp_flight_view_t *flights; /**< longest first */
-    unsigned flight_count;
+    rp_flight_list_t flights; /**< of all epochs that still serve */
+    rp_death_t *deaths;       /**< requests that died with their child, the newest first; of all epochs */
+    unsigned death_count;
 } rp_snapshot_t;
 
 /**

@@ -16,11 +16,10 @@ static void log_death(server_rec *s, const rp_death_t *death)
     const rp_span_t *span = &death->span;
 
     ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
-                 "RP010: child %u died with a request in %s %s%s%s (phase %s, there for %" APR_UINT64_T_FMT
-                 " ms): %s %s of %s, after %" APR_UINT64_T_FMT " ms",
+                 "RP010: child %u died with a request in %s %s%s%s (phase %s): %s %s of %s, begun %" APR_UINT64_T_FMT
+                 " ms ago",
                  death->pid, span->hook, span->owner, span->detail[0] ? " " : "", span->detail,
-                 rp_phase_name(span->phase), death->span_age_ns / 1000000, death->method, death->uri, death->vhost,
-                 death->age_ns / 1000000);
+                 rp_phase_name(span->phase), death->method, death->uri, death->vhost, death->age_ns / 1000000);
 }
 
 static void log_deaths(server_rec *s, const rp_death_t *deaths, unsigned count)

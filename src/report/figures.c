@@ -26,8 +26,8 @@ unsigned rp_figures_long_flights(const rp_snapshot_t *snapshot)
 {
     unsigned count = 0;
 
-    for (unsigned i = 0; i < snapshot->flights.count; i++) {
-        count += snapshot->flights.views[i].age_ns > RP_LONG_FLIGHT_NS;
+    for (unsigned i = 0; i < snapshot->flight_count; i++) {
+        count += snapshot->flights[i].age_ns > RP_LONG_FLIGHT_NS;
     }
     return count;
 }

@@ -28,6 +28,7 @@ typedef struct {
     const rp_span_times_t *span;
     const rp_child_times_t *child;
     const rp_flight_view_t *flight;
+    const rp_death_t *death;
     const rp_dropped_t *drop;
 } page_t;
 
@@ -98,9 +99,9 @@ static void put_class(const page_t *page, apr_uint64_t wanted, const char *name)
 }
 
 /* "2026-03-01 12:34:56 UTC" */
-static void put_started(const page_t *page)
+static void put_time(const page_t *page, apr_int64_t time_us)
 {
-    const char *iso = rp_iso_time(page->r->pool, page->snapshot->segment->started_us);
+    const char *iso = rp_iso_time(page->r->pool, time_us);
 
     ap_rprintf(page->r, "%.10s %.8s UTC", iso, iso + 11);
 }
@@ -264,8 +265,14 @@ static int child_row(page_t *page, unsigned index)
 
 static int flight_row(page_t *page, unsigned index)
 {
-    page->flight = &page->snapshot->flights.views[index];
-    return index < page->snapshot->flights.count;
+    page->flight = &page->snapshot->flights[index];
+    return index < page->snapshot->flight_count;
+}
+
+static int death_row(page_t *page, unsigned index)
+{
+    page->death = &page->snapshot->deaths[index];
+    return index < page->snapshot->death_count;
 }
 
 static int drop_row(page_t *page, unsigned index)

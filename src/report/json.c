@@ -96,8 +96,9 @@ static void put_window(request_rec *r, const rp_report_t *report)
 
 static void put_requests(request_rec *r, const rp_snapshot_t *snapshot)
 {
-    ap_rprintf(r, "\"requests\":{\"count\":" U64 ",\"per_second\":%.3f,\"in_flight\":%u,", snapshot->requests,
-               rp_figures_per_second(snapshot), snapshot->flights.count);
+    ap_rprintf(r, "\"requests\":{\"count\":" U64 ",\"per_second\":%.3f,\"in_flight\":%u,\"in_flight_over_1s\":%u,"
+               "\"lost\":%u,", snapshot->requests, rp_figures_per_second(snapshot), snapshot->flight_count,
+               rp_figures_long_flights(snapshot), snapshot->segment->lost_flights);
     put_by_status(r, snapshot->by_status);
     ap_rputs("}", r);
 }
@@ -174,7 +175,8 @@ static void put_children(request_rec *r, const rp_snapshot_t *snapshot)
 
 static void put_flight(request_rec *r, const rp_flight_view_t *flight)
 {
-    ap_rprintf(r, "{\"pid\":%u,\"phase\":\"%s\",", flight->pid, rp_phase_name(flight->span->phase));
+    ap_rprintf(r, "{\"pid\":%u,\"epoch\":%u,\"phase\":\"%s\",", flight->pid, flight->epoch,
+               rp_phase_name(flight->span->phase));
     put_string(r, "span", rp_figures_span_label(r->pool, flight->span));
     ap_rprintf(r, ",\"span_age_ns\":" U64 ",\"age_ns\":" U64 ",", flight->span_age_ns, flight->age_ns);
     put_string(r, "method", flight->method);
@@ -188,9 +190,37 @@ static void put_flight(request_rec *r, const rp_flight_view_t *flight)
 static void put_flights(request_rec *r, const rp_snapshot_t *snapshot)
 {
     ap_rputs("\"flights\":[", r);
-    for (unsigned i = 0; i < snapshot->flights.count; i++) {
+    for (unsigned i = 0; i < snapshot->flight_count; i++) {
         ap_rputs(comma(i), r);
-        put_flight(r, &snapshot->flights.views[i]);
+        put_flight(r, &snapshot->flights[i]);
+    }
+    ap_rputs("]", r);
+}
+
+static void put_lost_request(request_rec *r, const rp_death_t *death)
+{
+    ap_rprintf(r, ",\"phase\":\"%s\",", rp_phase_name(death->span.phase));
+    put_string(r, "span", rp_figures_span_label(r->pool, &death->span));
+    ap_rprintf(r, ",\"span_age_ns\":" U64 ",\"age_ns\":" U64 ",", death->span_age_ns, death->age_ns);
+    put_string(r, "method", death->method);
+    ap_rputs(",", r);
+    put_string(r, "uri", death->uri);
+    ap_rputs(",", r);
+    put_string(r, "vhost", death->vhost);
+}
+
+static void put_deaths(request_rec *r, const rp_snapshot_t *snapshot)
+{
+    ap_rputs("\"deaths\":[", r);
+    for (unsigned i = 0; i < snapshot->death_count; i++) {
+        const rp_death_t *death = &snapshot->deaths[i];
+
+        ap_rprintf(r, "%s{\"time\":\"%s\",\"pid\":%u,\"epoch\":%u,\"lost\":%u", comma(i),
+                   rp_iso_time(r->pool, death->time_us), death->pid, death->epoch, death->lost);
+        if (death->lost) {
+            put_lost_request(r, death);
+        }
+        ap_rputs("}", r);
     }
     ap_rputs("]", r);
 }
@@ -220,7 +250,7 @@ static void put_head(request_rec *r, const rp_report_t *report)
 void rp_render_json(request_rec *r, const rp_report_t *report)
 {
     static void (*const lists[])(request_rec *r, const rp_snapshot_t *snapshot) = {put_phases, put_spans, put_children,
-                                                                                   put_flights, put_epochs};
+                                                                                   put_flights, put_deaths, put_epochs};
 
     put_head(r, report);
     for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {

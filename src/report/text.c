@@ -66,8 +66,9 @@ static void put_requests(request_rec *r, const rp_snapshot_t *snapshot)
     for (int i = 0; i < RP_STATUS_CLASSES; i++) {
         ap_rprintf(r, "Requests%dxx: " U64 "\n", i + 1, snapshot->by_status[i]);
     }
-    ap_rprintf(r, "InFlight: %u\n", snapshot->flights.count);
+    ap_rprintf(r, "InFlight: %u\n", snapshot->flight_count);
     ap_rprintf(r, "InFlightOver1s: %u\n", rp_figures_long_flights(snapshot));
+    ap_rprintf(r, "LostRequests: %u\n", snapshot->segment->lost_flights);
     ap_rprintf(r, "TotalMeanUs: %.2f\n", mean_us(&snapshot->total));
     for (unsigned i = 0; i < QUANTILE_COUNT; i++) {
         if (quantiles[i].in_text) {
@@ -173,13 +174,36 @@ static void put_flights(request_rec *r, const rp_snapshot_t *snapshot)
 {
     ap_rputs("\n# Requests running now, longest first, this one included: where each is and for how long.\n"
              "#           pid        age us phase       in span us request; span\n", r);
-    for (unsigned i = 0; i < snapshot->flights.count; i++) {
-        const rp_flight_view_t *flight = &snapshot->flights.views[i];
+    for (unsigned i = 0; i < snapshot->flight_count; i++) {
+        const rp_flight_view_t *flight = &snapshot->flights[i];
 
         ap_rprintf(r, "Flight: %7u %13.1f %-8s %13.1f %s %s %s; %s\n", flight->pid, us(flight->age_ns),
                    rp_phase_name(flight->span->phase), us(flight->span_age_ns), rp_escape_line(r->pool, flight->method),
                    rp_escape_line(r->pool, flight->vhost), rp_escape_line(r->pool, flight->uri),
                    rp_escape_line(r->pool, rp_figures_span_label(r->pool, flight->span)));
+    }
+}
+
+static void put_death(request_rec *r, const rp_death_t *death)
+{
+    ap_rprintf(r, "Death: %s %7u", rp_iso_time(r->pool, death->time_us), death->pid);
+    if (death->lost) {
+        ap_rprintf(r, " %-8s %13.1f %s %s %s; %s\n", rp_phase_name(death->span.phase), us(death->age_ns),
+                   rp_escape_line(r->pool, death->method), rp_escape_line(r->pool, death->vhost),
+                   rp_escape_line(r->pool, death->uri),
+                   rp_escape_line(r->pool, rp_figures_span_label(r->pool, &death->span)));
+    }
+    else {
+        ap_rputs(" -                    - served no request\n", r);
+    }
+}
+
+static void put_deaths(request_rec *r, const rp_snapshot_t *snapshot)
+{
+    ap_rputs("\n# Requests that died with their child, newest first: where each was.\n"
+             "#                             pid phase           age us request; span\n", r);
+    for (unsigned i = 0; i < snapshot->death_count; i++) {
+        put_death(r, &snapshot->deaths[i]);
     }
 }
 
@@ -193,7 +217,7 @@ static void put_proof(request_rec *r, const rp_snapshot_t *snapshot)
 void rp_render_text(request_rec *r, const rp_report_t *report)
 {
     static void (*const parts[])(request_rec *r, const rp_snapshot_t *snapshot) = {
-        put_requests, put_profiler, put_phases, put_spans, put_logs, put_children, put_flights, put_proof};
+        put_requests, put_profiler, put_phases, put_spans, put_logs, put_children, put_flights, put_deaths, put_proof};
 
     put_server(r, report);
     for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

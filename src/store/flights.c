@@ -86,7 +86,7 @@ static int longest_first(const void *a, const void *b)
     return (x->age_ns < y->age_ns) - (x->age_ns > y->age_ns);
 }
 
-rp_flight_list_t rp_flights_list(apr_pool_t *pool, rp_segment_t *segment, apr_uint32_t child_pid)
+unsigned rp_flights_list(rp_flight_view_t **list, apr_pool_t *pool, rp_segment_t *segment, apr_uint32_t child_pid)
 {
     apr_array_header_t *views = apr_array_make(pool, 16, sizeof(rp_flight_view_t));
 
@@ -98,5 +98,6 @@ rp_flight_list_t rp_flights_list(apr_pool_t *pool, rp_segment_t *segment, apr_ui
         }
     }
     qsort(views->elts, (size_t)views->nelts, (size_t)views->elt_size, longest_first);
-    return (rp_flight_list_t){(rp_flight_view_t *)views->elts, (unsigned)views->nelts};
+    *list = (rp_flight_view_t *)views->elts;
+    return (unsigned)views->nelts;
 }

@@ -21,11 +21,6 @@ typedef struct {
     const char *vhost;
 } rp_flight_view_t;
 
-typedef struct {
-    rp_flight_view_t *views; /**< longest first */
-    unsigned count;
-} rp_flight_list_t;
-
 /** A running request, as it was at one moment; every text ends within its room, the span is in the table. */
 typedef struct {
     unsigned span;
@@ -43,8 +38,9 @@ int rp_flight_copy(rp_flight_copy_t *copy, rp_segment_t *segment, const rp_fligh
  * List what the children of all epochs that still serve are doing now.
  * @param segment the newest epoch's
  * @param child_pid 0 for all children, else the only one to look at
- * Any thread of any process; the memory is the pool's.
+ * @param list set to the list, longest first; the memory is the pool's
+ * @return how many. Any thread of any process.
  */
-rp_flight_list_t rp_flights_list(apr_pool_t *pool, rp_segment_t *segment, apr_uint32_t child_pid);
+unsigned rp_flights_list(rp_flight_view_t **list, apr_pool_t *pool, rp_segment_t *segment, apr_uint32_t child_pid);
 
 #endif

@@ -273,7 +273,7 @@ const rp_snapshot_t *rp_snapshot_take(apr_pool_t *pool, rp_segment_t *segment, a
         b.snapshot->by_status[i] = b.sums->by_status[i];
     }
     list_spans(&b);
-    b.snapshot->flights = rp_flights_list(pool, segment, child_pid);
+    b.snapshot->flight_count = rp_flights_list(&b.snapshot->flights, pool, segment, child_pid);
     list_deaths(b.snapshot, pool);
     return b.snapshot;
 }

@@ -55,8 +55,9 @@ typedef struct {
     unsigned span_count;
     rp_child_times_t *children;
     unsigned child_count;
-    rp_flight_list_t flights; /**< of all epochs that still serve */
-    rp_death_t *deaths;       /**< requests that died with their child, the newest first; of all epochs */
+    rp_flight_view_t *flights; /**< longest first; of all epochs that still serve */
+    unsigned flight_count;
+    rp_death_t *deaths; /**< requests that died with their child, the newest first; of all epochs */
     unsigned death_count;
 } rp_snapshot_t;
 

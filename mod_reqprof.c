@@ -6,6 +6,7 @@
 #include <apr_strings.h>
 #include <httpd.h>
 #include <http_config.h>
+#include <http_connection.h>
 #include <http_log.h>
 #include <http_protocol.h>
 #include <ap_mpm.h>
@@ -14,6 +15,7 @@
 #include "mod_reqprof.h"
 #include "base/settings.h"
 #include "capture/capture.h"
+#include "capture/queue.h"
 #include "capture/server_conf.h"
 #include "report/handler.h"
 #include "store/layout.h"
@@ -140,7 +142,7 @@ static int pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 
 /*
  * Hooks of requests are not among these: capture exchanges other modules' functions instead, so that
- * their order is seen and kept. Only the page's handler is one.
+ * their order is seen and kept. Only the page's handler is one; a connection is not a request.
  */
 static void register_hooks(apr_pool_t *pool)
 {
@@ -153,6 +155,7 @@ static void register_hooks(apr_pool_t *pool)
     ap_hook_child_init(rp_capture_child_init, NULL, NULL, APR_HOOK_REALLY_FIRST - 10);
     ap_hook_child_status(rp_capture_child_status, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_end_generation(rp_capture_end_generation, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_pre_connection(rp_queue_pre_connection, NULL, NULL, APR_HOOK_REALLY_FIRST - 10);
     ap_hook_handler(rp_report_handler, NULL, NULL, APR_HOOK_MIDDLE);
 }
 

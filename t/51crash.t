@@ -39,7 +39,7 @@ for my $mpm (qw(prefork event)) {
         is $death->{uri},   $path,      "$mpm, $where: and the path";
         is $death->{vhost}, 'www.test', "$mpm, $where: and the virtual host";
         my ($line) = grep { /RP010: child $death->{pid} died/ } $srv->error_log;
-        like $line, qr/in \Q$span\E \(phase $phase,.*: GET \Q$path\E of www\.test, begun \d+ ms ago/,
+        like $line, qr/in \Q$span\E \(phase $phase\): GET \Q$path\E of www\.test, begun \d+ ms ago/,
             "$mpm, $where: so does the error log";
         unlike $line, qr/secret/, "$mpm, $where: without the query string";
     }

@@ -40,6 +40,49 @@ void rp_hist_merge(rp_hist_t into, rp_hist_t from)
     }
 }
 
+static apr_uint64_t less(apr_uint64_t value, apr_uint64_t by)
+{
+    return value > by ? value - by : 0;
+}
+
+/* Where the extreme value is of the earlier time, the outermost bucket left bounds what came since. */
+static void narrow_extremes(rp_hist_t from, const rp_hist_head_t *earlier, unsigned first, unsigned last)
+{
+    rp_hist_head_t *head = from.head;
+    apr_uint64_t low = rp_hist_bucket_low(first, from.bits), high = rp_hist_bucket_low(last + 1, from.bits) - 1;
+
+    if (head->max <= earlier->max && head->max > high) {
+        head->max = high;
+    }
+    if (head->min_inverted <= earlier->min_inverted && ~head->min_inverted < low) {
+        head->min_inverted = ~low;
+    }
+}
+
+void rp_hist_subtract(rp_hist_t from, rp_hist_t earlier)
+{
+    unsigned first, last, lowest = RP_HIST_BUCKETS(from.bits), highest = 0;
+
+    if (!from.head->count || !earlier.head->count) {
+        return;
+    }
+    used_range(from.head, from.bits, &first, &last);
+    for (unsigned i = first; i <= last; i++) {
+        from.buckets[i] = less(from.buckets[i], earlier.buckets[i]);
+        if (from.buckets[i]) {
+            highest = i;
+            lowest = lowest < i ? lowest : i;
+        }
+    }
+    from.head->count = less(from.head->count, earlier.head->count);
+    from.head->sum = less(from.head->sum, earlier.head->sum);
+    if (!from.head->count) {
+        *from.head = (rp_hist_head_t){0};
+        return;
+    }
+    narrow_extremes(from, earlier.head, lowest, highest);
+}
+
 void rp_hist_clear(rp_hist_t hist)
 {
     unsigned first, last;

@@ -92,6 +92,13 @@ static inline void rp_hist_record(rp_hist_t hist, apr_uint64_t value)
 /** Add all of one histogram to another with the same bits. Reads only the buckets between min and max. */
 void rp_hist_merge(rp_hist_t into, rp_hist_t from);
 
+/**
+ * Take away what a histogram held at an earlier time, so that what came since is left. min and max are exact where the
+ * newer values exceed the earlier ones, else the bounds of the outermost buckets left.
+ * @param earlier a copy of `from` at an earlier time
+ */
+void rp_hist_subtract(rp_hist_t from, rp_hist_t earlier);
+
 /** Empty a histogram; writes only the buckets that were used. */
 void rp_hist_clear(rp_hist_t hist);
 

@@ -4,6 +4,7 @@
 #include "capture/request.h"
 #include "capture/server_conf.h"
 #include "store/children.h"
+#include "store/life.h"
 
 rp_here_t rp_here;
 
@@ -204,14 +205,16 @@ void rp_request_finish(rp_request_t *request)
 {
     rp_stack_t *stack = &request->stack;
     const request_rec *last = request->first;
+    apr_uint64_t now = rp_clock_now();
 
     while (last->next) {
         last = last->next;
     }
-    rp_stack_charge(stack, rp_clock_now());
+    rp_stack_charge(stack, now);
     rp_record(rp_here.segment, rp_here.child, &request->shard, &stack->tally,
               stack->flight->last_ticks - stack->flight->start_ticks, last->status);
     end(request);
+    rp_life_sample_if_due(rp_here.segment, rp_here.child, now);
 }
 
 rp_frame_t rp_request_pause_newest(const rp_request_t *request)

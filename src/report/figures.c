@@ -1,5 +1,6 @@
 #include <apr_strings.h>
 
+#include "report/duration.h"
 #include "report/figures.h"
 
 double rp_figures_ratio(double part, double whole)
@@ -73,6 +74,18 @@ int rp_figures_add_up(const rp_snapshot_t *snapshot)
 const char *rp_figures_child_state(const rp_child_times_t *child)
 {
     return !child->pid ? "departed" : child->state == RP_CHILD_ENDED ? "ended" : "live";
+}
+
+const char *rp_figures_growth(apr_pool_t *pool, const rp_growth_t *growth)
+{
+    switch (growth->word) {
+    case RP_GROWTH_GROWING:
+        return apr_psprintf(pool, "growing, %.0f to %.0f B a request", growth->low, growth->high);
+    case RP_GROWTH_STEP:
+        return apr_psprintf(pool, "step of %s", rp_size(pool, growth->step_bytes));
+    default:
+        return rp_growth_name(growth->word);
+    }
 }
 
 const char *rp_figures_span_label(apr_pool_t *pool, const rp_span_t *span)

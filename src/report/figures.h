@@ -46,6 +46,9 @@ static inline int rp_figures_is_ground(const rp_span_times_t *span)
 /** @return "live", "ended" or "departed" */
 const char *rp_figures_child_state(const rp_child_times_t *child);
 
+/** @return "growing, 380 to 430 B a request", "step of 52.4 MB", "plateau" … */
+const char *rp_figures_growth(apr_pool_t *pool, const rp_growth_t *growth);
+
 /** @return the span in words: "fixups mod_rewrite.c", with #2 and so on for a further one of the same name */
 const char *rp_figures_span_label(apr_pool_t *pool, const rp_span_t *span);
 

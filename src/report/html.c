@@ -13,6 +13,7 @@
 #include "report/assets.h"
 #include "report/duration.h"
 #include "report/figures.h"
+#include "report/findings.h"
 #include "report/render.h"
 #include "report/template.h"
 
@@ -29,6 +30,8 @@ typedef struct {
     const rp_child_times_t *child;
     const rp_flight_view_t *flight;
     const rp_death_t *death;
+    const apr_array_header_t *findings;
+    const char *finding;
     const rp_dropped_t *drop;
 } page_t;
 
@@ -136,6 +139,19 @@ static void put_child_link(const page_t *page)
     else {
         ap_rputs("gone", page->r);
     }
+}
+
+/* What a child has not said yet is a dash. */
+static void put_child_bytes(const page_t *page, apr_uint64_t bytes)
+{
+    ap_rputs(page->child->life.sampled_us ? rp_size(page->r->pool, bytes) : "–", page->r);
+}
+
+static void put_child_cpu(const page_t *page)
+{
+    const rp_life_t *life = &page->child->life;
+
+    put_ns(page, (life->cpu_user_us + life->cpu_system_us) * 1000);
 }
 
 static void put_child_age(const page_t *page)
@@ -269,6 +285,15 @@ static int flight_row(page_t *page, unsigned index)
     return index < page->snapshot->flight_count;
 }
 
+static int finding_row(page_t *page, unsigned index)
+{
+    if (index >= (unsigned)page->findings->nelts) {
+        return 0;
+    }
+    page->finding = APR_ARRAY_IDX(page->findings, index, const char *);
+    return 1;
+}
+
 static int death_row(page_t *page, unsigned index)
 {
     page->death = &page->snapshot->deaths[index];
@@ -325,6 +350,7 @@ void rp_render_html(request_rec *r, const rp_report_t *report)
     page_t page = {.r = r, .report = report, .snapshot = report->snapshot, .times = &report->snapshot->total};
     const rp_template_t template = {values, lists, put_text, &page};
 
+    page.findings = rp_findings(r->pool, report->snapshot);
     rp_figures_dropped(page.dropped, report->snapshot);
     rp_template_run(&template, rp_asset_page_html);
 }

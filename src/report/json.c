@@ -5,12 +5,11 @@
 #include "base/escape.h"
 #include "report/duration.h"
 #include "report/figures.h"
+#include "report/findings.h"
 #include "report/render.h"
 #include "store/spans.h"
 
 #define U64 "%" APR_UINT64_T_FMT
-
-static const rp_times_t no_times = {{&(rp_hist_head_t){0}, NULL, RP_HIST_FINE_BITS}, 0};
 
 static const struct {
     const char *name;
@@ -155,6 +154,30 @@ static void put_spans(request_rec *r, const rp_snapshot_t *snapshot)
     ap_rputs("]", r);
 }
 
+/* The growth's interval is NULL while there is none. */
+static void put_growth(request_rec *r, const rp_growth_t *growth)
+{
+    ap_rprintf(r, "\"growth\":{\"word\":\"%s\"", rp_growth_name(growth->word));
+    if (growth->word == RP_GROWTH_UNKNOWN) {
+        ap_rputs(",\"bytes_per_request\":null,\"low\":null,\"high\":null,\"step_bytes\":null},", r);
+        return;
+    }
+    ap_rprintf(r, ",\"bytes_per_request\":%.1f,\"low\":%.1f,\"high\":%.1f,\"step_bytes\":" U64 "},",
+               growth->bytes_per_request, growth->low, growth->high, growth->step_bytes);
+}
+
+static void put_life(request_rec *r, const rp_child_times_t *child)
+{
+    const rp_life_t *life = &child->life;
+
+    ap_rprintf(r, ",\"connections\":" U64 ",\"rss_bytes\":" U64 ",\"private_bytes\":" U64 ",\"heap_used_bytes\":" U64
+               ",\"heap_held_bytes\":" U64 ",", life->connections, life->rss_bytes, life->private_bytes,
+               life->heap_used_bytes, life->heap_held_bytes);
+    ap_rprintf(r, "\"cpu_user_s\":%.3f,\"cpu_system_s\":%.3f,", (double)life->cpu_user_us / 1e6,
+               (double)life->cpu_system_us / 1e6);
+    put_growth(r, &child->growth);
+}
+
 static void put_children(request_rec *r, const rp_snapshot_t *snapshot)
 {
     ap_rputs("\"children\":[\n", r);
@@ -163,8 +186,7 @@ static void put_children(request_rec *r, const rp_snapshot_t *snapshot)
 
         ap_rprintf(r, "%s{\"pid\":%u,\"epoch\":%u,\"state\":\"%s\",\"requests\":" U64, comma(i), child->pid,
                    child->epoch, rp_figures_child_state(child), child->requests);
-        ap_rputs(",\"connections\":null,\"rss_bytes\":null,\"private_bytes\":null,\"cpu_user_s\":null,"
-                 "\"cpu_system_s\":null,", r);
+        put_life(r, child);
         put_by_status(r, child->by_status);
         ap_rputs(",\"total\":", r);
         put_hist(r, snapshot, &child->total);
@@ -225,6 +247,17 @@ static void put_deaths(request_rec *r, const rp_snapshot_t *snapshot)
     ap_rputs("]", r);
 }
 
+static void put_findings(request_rec *r, const rp_snapshot_t *snapshot)
+{
+    const apr_array_header_t *findings = rp_findings(r->pool, snapshot);
+
+    ap_rputs("\"findings\":[", r);
+    for (int i = 0; i < findings->nelts; i++) {
+        ap_rprintf(r, "%s\"%s\"", i ? "," : "", rp_escape_json(r->pool, APR_ARRAY_IDX(findings, i, const char *)));
+    }
+    ap_rputs("]", r);
+}
+
 static void put_epochs(request_rec *r, const rp_snapshot_t *snapshot)
 {
     ap_rprintf(r, "\"epochs\":[{\"id\":%u,\"started\":\"%s\",\"ended\":null,\"requests\":" U64 "}]",
@@ -244,13 +277,13 @@ static void put_head(request_rec *r, const rp_report_t *report)
     ap_rputs(",\n\"total\":", r);
     put_hist(r, report->snapshot, &report->snapshot->total);
     ap_rputs(",\n\"queue\":", r);
-    put_hist(r, report->snapshot, &no_times);
+    put_hist(r, report->snapshot, &report->snapshot->queue);
 }
 
 void rp_render_json(request_rec *r, const rp_report_t *report)
 {
     static void (*const lists[])(request_rec *r, const rp_snapshot_t *snapshot) = {put_phases, put_spans, put_children,
-                                                                                   put_flights, put_deaths, put_epochs};
+                                                                                   put_flights, put_deaths, put_findings, put_epochs};
 
     put_head(r, report);
     for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {

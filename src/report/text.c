@@ -9,6 +9,7 @@
 #include "base/escape.h"
 #include "report/duration.h"
 #include "report/figures.h"
+#include "report/findings.h"
 #include "report/render.h"
 #include "store/spans.h"
 
@@ -29,6 +30,11 @@ static const struct {
 static double us(apr_uint64_t ns)
 {
     return (double)ns / 1e3;
+}
+
+static double mb(apr_uint64_t bytes)
+{
+    return (double)bytes / 1e6;
 }
 
 static double quantile_us(const rp_snapshot_t *snapshot, const rp_times_t *times, double q)
@@ -159,14 +165,19 @@ static void put_logs(request_rec *r, const rp_snapshot_t *snapshot)
 
 static void put_children(request_rec *r, const rp_snapshot_t *snapshot)
 {
-    ap_rputs("\n# Children; those that have gone are one row, with process number 0.\n"
-             "#          pid state     requests   mean us     50% us     99% us\n", r);
+    ap_rputs("\n# Children; those that have gone are one row, with process number 0. Memory and CPU as the child last said.\n"
+             "#          pid state     requests connections  mean us     50% us     99% us    private MB    RSS MB"
+             "  heap used MB   CPU s growth\n", r);
     for (unsigned i = 0; i < snapshot->child_count; i++) {
         const rp_child_times_t *child = &snapshot->children[i];
+        const rp_life_t *life = &child->life;
 
-        ap_rprintf(r, "Child: %7u %-8s %9" APR_UINT64_T_FMT " %9.1f %10.1f %10.1f\n", child->pid,
-                   rp_figures_child_state(child), child->requests, mean_us(&child->total),
+        ap_rprintf(r, "Child: %7u %-8s %9" APR_UINT64_T_FMT " %11" APR_UINT64_T_FMT " %8.1f %10.1f %10.1f", child->pid,
+                   rp_figures_child_state(child), child->requests, life->connections, mean_us(&child->total),
                    quantile_us(snapshot, &child->total, 0.5), quantile_us(snapshot, &child->total, 0.99));
+        ap_rprintf(r, " %13.1f %9.1f %13.1f %7.2f %s\n", mb(life->private_bytes), mb(life->rss_bytes),
+                   mb(life->heap_used_bytes), (double)(life->cpu_user_us + life->cpu_system_us) / 1e6,
+                   rp_figures_growth(r->pool, &child->growth));
     }
 }
 
@@ -207,6 +218,15 @@ static void put_deaths(request_rec *r, const rp_snapshot_t *snapshot)
     }
 }
 
+static void put_findings(request_rec *r, const rp_snapshot_t *snapshot)
+{
+    const apr_array_header_t *findings = rp_findings(r->pool, snapshot);
+
+    for (int i = 0; i < findings->nelts; i++) {
+        ap_rprintf(r, "Finding: %s\n", rp_escape_line(r->pool, APR_ARRAY_IDX(findings, i, const char *)));
+    }
+}
+
 static void put_proof(request_rec *r, const rp_snapshot_t *snapshot)
 {
     ap_rprintf(r, "\nPartsAddUp: %s, phases " U64 " ns, spans " U64 " ns + other " U64 " ns, total " U64 " ns\n",
@@ -217,7 +237,7 @@ static void put_proof(request_rec *r, const rp_snapshot_t *snapshot)
 void rp_render_text(request_rec *r, const rp_report_t *report)
 {
     static void (*const parts[])(request_rec *r, const rp_snapshot_t *snapshot) = {
-        put_requests, put_profiler, put_phases, put_spans, put_logs, put_children, put_flights, put_deaths, put_proof};
+        put_findings, put_requests, put_profiler, put_phases, put_spans, put_logs, put_children, put_flights, put_deaths, put_proof};
 
     put_server(r, report);
     for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

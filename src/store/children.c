@@ -77,6 +77,7 @@ static void move_shard(const rp_segment_t *segment, rp_shard_t *into, rp_shard_t
         from->by_status[i] = 0;
     }
     move_hist(&into->total, &from->total);
+    move_hist(&into->queue, &from->queue);
     for (int i = 0; i < RP_PHASE_COUNT; i++) {
         move_hist(&into->phases[i], &from->phases[i]);
     }
@@ -105,6 +106,14 @@ static unsigned clear_flights(rp_segment_t *segment, rp_child_t *child)
     return running;
 }
 
+static void move_life(rp_life_t *into, rp_life_t *from)
+{
+    into->connections += from->connections;
+    into->cpu_user_us += from->cpu_user_us;
+    into->cpu_system_us += from->cpu_system_us;
+    memset(from, 0, sizeof(*from));
+}
+
 void rp_child_fold(rp_segment_t *segment, pid_t pid)
 {
     rp_child_t *child = rp_child_of_pid(segment, pid);
@@ -120,6 +129,7 @@ void rp_child_fold(rp_segment_t *segment, pid_t pid)
         segment->damaged_flights += shard->sequence & 1;
         move_shard(segment, departed, shard);
     }
+    move_life(rp_child_life(segment, rp_segment_child(segment, segment->child_max)), rp_child_life(segment, child));
     segment->departed_dropped_busy += child->dropped_busy;
     segment->departed_flights_dropped += child->pool_flights;
     memset((char *)child + sizeof(child->state) + sizeof(child->pid), 0,

@@ -12,6 +12,7 @@
 #include <apr.h>
 
 #include "base/clock.h"
+#include "base/growth.h"
 #include "base/hist.h"
 #include "base/phases.h"
 
@@ -81,6 +82,7 @@ typedef struct {
     apr_uint64_t unbalanced; /**< requests whose spans did not add up to their total: always 0 */
     rp_hist_fine_t total;
     rp_hist_fine_t phases[RP_PHASE_COUNT];
+    rp_hist_fine_t queue; /**< how long a new connection lay in the kernel; count is connections */
 } rp_shard_t;
 
 typedef enum {
@@ -119,6 +121,22 @@ typedef struct {
     apr_uint64_t pool_flights; /**< requests that ran without a slot: counted, but not visible while they run */
 } rp_child_t;
 
+/** What a child says about itself, at most once a second, at the end of a request. It follows the child's own words. */
+typedef struct {
+    apr_uint64_t due_ticks;      /**< when the next sample is due; the thread that moves it on takes the sample */
+    apr_uint64_t connections;    /**< connections served */
+    apr_int64_t sampled_us;      /**< 0: not yet */
+    apr_uint64_t rss_bytes;      /**< resident, shared pages included */
+    apr_uint64_t private_bytes;  /**< resident pages that no other process has */
+    apr_uint64_t heap_used_bytes; /**< handed out by malloc */
+    apr_uint64_t heap_held_bytes; /**< kept by malloc, handed out or free */
+    apr_uint64_t cpu_user_us;
+    apr_uint64_t cpu_system_us;
+    apr_uint64_t spare[7];
+    rp_growth_record_t private_growth;
+    rp_growth_record_t heap_growth;
+} rp_life_t;
+
 /** Start of the segment. */
 typedef struct {
     apr_uint32_t magic;
@@ -152,6 +170,7 @@ typedef struct {
     apr_uint64_t tally_bytes;    /**< span_max entries, then span_max ids of touched ones */
     apr_uint64_t departed_flights_dropped; /**< pool_flights, of the departed */
     apr_uint64_t departed_dropped_busy;
+    apr_uint64_t life_offset; /**< from the start of a child's part */
     char mpm[16];
 } rp_segment_t;
 
@@ -159,6 +178,7 @@ _Static_assert(sizeof(rp_span_t) == 256, "doc/shm-layout.md draws a span as 256 
 _Static_assert(offsetof(rp_shard_t, total) == 64, "the counters of a shard fill one cache line");
 _Static_assert(sizeof(rp_cell_t) % 8 == 0 && sizeof(rp_shard_t) % 8 == 0, "cells follow a shard without padding");
 _Static_assert(sizeof(rp_flight_t) == 320, "doc/shm-layout.md draws a flight as 320 bytes");
+_Static_assert(offsetof(rp_life_t, private_growth) == 128, "what a child samples fills two cache lines");
 _Static_assert(sizeof(rp_child_t) <= RP_CACHE_LINE, "a child's own words fill one cache line");
 
 static inline rp_span_t *rp_segment_span(rp_segment_t *segment, unsigned id)
@@ -176,6 +196,12 @@ static inline apr_byte_t *rp_segment_span_phases(rp_segment_t *segment)
 static inline rp_child_t *rp_segment_child(rp_segment_t *segment, unsigned index)
 {
     return (rp_child_t *)((char *)segment + segment->children_offset + index * segment->child_bytes);
+}
+
+/** @return of the part of the departed: connections and CPU time added up, the rest 0 */
+static inline rp_life_t *rp_child_life(const rp_segment_t *segment, rp_child_t *child)
+{
+    return (rp_life_t *)((char *)child + segment->life_offset);
 }
 
 static inline rp_shard_t *rp_child_shard(const rp_segment_t *segment, rp_child_t *child, unsigned index)

@@ -142,6 +142,17 @@ void rp_record(rp_segment_t *segment, rp_child_t *child, unsigned *shard_index, 
     unlock(shard);
 }
 
+void rp_record_queue(rp_segment_t *segment, rp_child_t *child, apr_uint64_t waited_ticks)
+{
+    unsigned index = 0;
+    rp_shard_t *shard = lock_a_shard(segment, child, &index);
+
+    if (shard) {
+        rp_hist_record(rp_hist_fine(&shard->queue), waited_ticks);
+        unlock(shard);
+    }
+}
+
 void rp_tally_clear(rp_tally_t *tally)
 {
     for (unsigned i = 0; i < tally->touched_count; i++) {

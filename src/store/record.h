@@ -35,6 +35,9 @@ static inline rp_tally_entry_t *rp_tally_touch(rp_tally_t *tally, unsigned span)
 void rp_record(rp_segment_t *segment, rp_child_t *child, unsigned *shard, rp_tally_t *tally,
                apr_uint64_t total_ticks, int status);
 
+/** Count how long a new connection had waited. As rp_record(). */
+void rp_record_queue(rp_segment_t *segment, rp_child_t *child, apr_uint64_t waited_ticks);
+
 /** Empty the tally without counting it. */
 void rp_tally_clear(rp_tally_t *tally);
 

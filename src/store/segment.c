@@ -129,7 +129,8 @@ static void lay_out(rp_segment_t *head, const rp_settings_t *settings, const rp_
     head->spans_offset = align(sizeof(*head));
     head->span_phases_offset = align(head->spans_offset + head->span_max * sizeof(rp_span_t));
     head->children_offset = align(head->span_phases_offset + head->span_max);
-    head->shards_offset = align(sizeof(rp_child_t));
+    head->life_offset = align(sizeof(rp_child_t));
+    head->shards_offset = align(head->life_offset + sizeof(rp_life_t));
     head->shard_bytes = align(sizeof(rp_shard_t) + head->span_max * sizeof(rp_cell_t));
     head->flights_offset = align(head->shards_offset + head->shard_count * head->shard_bytes);
     head->tallies_offset = align(head->flights_offset + head->flight_max * sizeof(rp_flight_t));

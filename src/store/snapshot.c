@@ -4,6 +4,8 @@
 #include <apr_time.h>
 
 #include "store/lasting.h"
+#include "store/life.h"
+#include "store/shard.h"
 #include "store/snapshot.h"
 
 /* Tries for a copy without a writer in between. Enough for a child that does nothing but write. */
@@ -24,55 +26,6 @@ typedef struct {
     rp_child_times_t *now; /* the child being added */
     apr_uint64_t *span_ns; /* converted sums by span */
 } builder_t;
-
-static void add_hist(rp_hist_fine_t *into, rp_hist_fine_t *from)
-{
-    rp_hist_merge(rp_hist_fine(into), rp_hist_fine(from));
-}
-
-static void add_cell(rp_cell_t *into, rp_cell_t *from)
-{
-    if (!from->calls && !from->skipped) {
-        return;
-    }
-    rp_hist_merge(rp_hist_coarse(&into->self), rp_hist_coarse(&from->self));
-    into->calls += from->calls;
-    into->bytes += from->bytes;
-    into->skipped += from->skipped;
-}
-
-static void add_shard(unsigned span_count, rp_shard_t *into, rp_shard_t *from)
-{
-    into->requests += from->requests;
-    into->unbalanced += from->unbalanced;
-    for (int i = 0; i < RP_STATUS_CLASSES; i++) {
-        into->by_status[i] += from->by_status[i];
-    }
-    add_hist(&into->total, &from->total);
-    for (int i = 0; i < RP_PHASE_COUNT; i++) {
-        add_hist(&into->phases[i], &from->phases[i]);
-    }
-    for (unsigned i = 0; i < span_count; i++) {
-        add_cell(rp_shard_cell(into, i), rp_shard_cell(from, i));
-    }
-}
-
-static void clear_shard(unsigned span_count, rp_shard_t *shard)
-{
-    shard->requests = shard->unbalanced = 0;
-    for (int i = 0; i < RP_STATUS_CLASSES; i++) {
-        shard->by_status[i] = 0;
-    }
-    rp_hist_clear(rp_hist_fine(&shard->total));
-    for (int i = 0; i < RP_PHASE_COUNT; i++) {
-        rp_hist_clear(rp_hist_fine(&shard->phases[i]));
-    }
-    for (unsigned i = 0; i < span_count; i++) {
-        rp_cell_t *cell = rp_shard_cell(shard, i);
-        rp_hist_clear(rp_hist_coarse(&cell->self));
-        cell->calls = cell->bytes = cell->skipped = 0;
-    }
-}
 
 static void wait_for_write(unsigned tries)
 {
@@ -102,8 +55,8 @@ static void copy_shard(builder_t *b, rp_shard_t *shard)
             wait_for_write(same);
             continue;
         }
-        clear_shard(b->segment->span_max, b->scratch);
-        add_shard(b->segment->span_max, b->scratch, shard);
+        rp_shard_clear(b->scratch, b->segment->span_max);
+        rp_shard_add(b->scratch, shard, b->segment->span_max);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         if (before == __atomic_load_n(&shard->sequence, __ATOMIC_RELAXED)) {
             return;
@@ -142,7 +95,7 @@ static void add_child_shard(builder_t *b, rp_shard_t *shard)
     }
     rp_hist_merge(now->total.hist, rp_hist_fine(&b->scratch->total));
     add_sums_ns(b, b->scratch);
-    add_shard(b->segment->span_max, b->sums, b->scratch);
+    rp_shard_add(b->sums, b->scratch, b->segment->span_max);
 }
 
 static rp_times_t fine_times(apr_pool_t *pool)
@@ -162,6 +115,8 @@ static void add_child(builder_t *b, unsigned index, rp_child_t *child)
     b->now->state = departed ? RP_CHILD_FREE : (rp_child_state_t)child->state;
     b->now->started_us = departed ? b->segment->started_us : child->started_us;
     b->now->total = fine_times(b->pool);
+    b->now->life = *rp_child_life(b->segment, child);
+    rp_life_growth(&b->now->growth, &b->now->life);
     for (unsigned i = 0; i < (departed ? 1 : b->segment->shard_count); i++) {
         add_child_shard(b, rp_child_shard(b->segment, child, i));
     }
@@ -233,6 +188,7 @@ static void reset(builder_t *b)
     snapshot->segment = segment;
     snapshot->children = apr_palloc(b->pool, (segment->child_max + 1) * sizeof(*snapshot->children));
     snapshot->total.hist = rp_hist_fine(&b->sums->total);
+    snapshot->queue.hist = rp_hist_fine(&b->sums->queue);
     for (int i = 0; i < RP_PHASE_COUNT; i++) {
         snapshot->phases[i].hist = rp_hist_fine(&b->sums->phases[i]);
     }
@@ -269,6 +225,7 @@ const rp_snapshot_t *rp_snapshot_take(apr_pool_t *pool, rp_segment_t *segment, a
     b.snapshot->seconds = (double)(b.snapshot->taken_us - segment->started_us) / APR_USEC_PER_SEC;
     b.snapshot->requests = b.sums->requests;
     b.snapshot->unbalanced = b.sums->unbalanced;
+    b.snapshot->queue.sum_ns = rp_clock_ns(&segment->clock, b.sums->queue.head.sum);
     for (int i = 0; i < RP_STATUS_CLASSES; i++) {
         b.snapshot->by_status[i] = b.sums->by_status[i];
     }

@@ -38,6 +38,8 @@ typedef struct {
     apr_uint64_t requests;
     apr_uint64_t by_status[RP_STATUS_CLASSES];
     rp_times_t total;
+    rp_life_t life;     /**< as the child last said; of the departed: connections and CPU time added up */
+    rp_growth_t growth; /**< of its memory, with its requests */
 } rp_child_times_t;
 
 typedef struct {
@@ -50,6 +52,7 @@ typedef struct {
     apr_uint64_t dropped_busy;
     apr_uint64_t pool_flights;
     rp_times_t total;
+    rp_times_t queue; /**< how long new connections lay in the kernel; beside the total, not part of it */
     rp_times_t phases[RP_PHASE_COUNT]; /**< count is requests that entered the phase */
     rp_span_times_t *spans;            /**< entered at least once; by phase, then costliest first; "other" included */
     unsigned span_count;

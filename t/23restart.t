@@ -51,7 +51,8 @@ sub wait_for_new_children {
 }
 
 for my $mpm (qw(prefork worker event)) {
-    my $srv = start(mpm => $mpm, mpm_conf => $mpm_conf{$mpm}, crash => 1, allow_log => qr/exit signal Killed/);
+    my $srv = start(mpm => $mpm, mpm_conf => $mpm_conf{$mpm}, crash => 1,
+        allow_log => [qr/exit signal Killed/, qr/RP01[012]: /]);
     $srv->ab(requests => $requests, concurrency => 4, keep_alive => 1);
     my ($before) = $srv->settle;
     my @children = $srv->children;

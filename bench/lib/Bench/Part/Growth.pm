@@ -33,7 +33,7 @@ sub rules_rows {
 }
 
 sub vhosts_rows {
-    return map { Bench::Part::fact("$_ virtual hosts: all spans add",
+    return map { Bench::Part::fact("virtual hosts, $_: all spans add",
         Bench::Table::difference(added(conf => Bench::Scale::vhosts($_)))) } 1, 50, 500;
 }
 

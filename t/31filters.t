@@ -63,7 +63,8 @@ sub waits_for_body {
         my @bad = grep { $_->{phase} ne 'network' && $_->{ns} > $pause_ms * 1e5 } @$rows;
         return 'answered ' . $delta->{result} if $delta->{result} !~ $answer;
         return 'requests: ' . $srv->requests($delta) if $srv->requests($delta) != 1;
-        return ($network < $pause_ms * 7e5 ? "network $network ns" : (), map { "$_->{phase} $_->{owner} $_->{ns}" } @bad);
+        push @bad, { phase => 'network', owner => 'only', ns => $network } if $network < $pause_ms * 7e5;
+        return map { "$_->{phase} $_->{owner} $_->{ns}" } @bad;
     });
     ok !@complaints, "$name: waiting for the body is network, and nothing else" or diag join "\n", @complaints;
     my $input = grown_ns($rows, phase => 'network', hook => 'input');

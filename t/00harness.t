@@ -192,8 +192,9 @@ END
 }
 
 {
-    my %part = (self => { sum_ns => '4611686018427387904' });
-    my %json = (total => { sum_ns => '9223372036854775808' }, phases => [\%part, \%part], spans => [\%part, \%part]);
+    my %part  = (phase => 'handler', self => { sum_ns => '4611686018427387904' });
+    my %other = (%part, phase => 'other');
+    my %json  = (total => { sum_ns => '9223372036854775808' }, phases => [\%part, \%other], spans => [\%part]);
     RpTest->sums_ok(\%json, 'sums beyond 63 bits');
     my ($phases, $total) = (RpTest::Report::add_up('sum_ns', \%part, \%part), '9223372036854775809');
     isnt $phases->bstr, $total, 'one nanosecond too little is not the total';

@@ -37,6 +37,22 @@ static void *merge_server_conf(apr_pool_t *pool, void *base_conf, void *own_conf
     rp_server_conf_t *conf = apr_pcalloc(pool, sizeof(*conf));
 
     conf->enabled = own->enabled >= 0 ? own->enabled : base->enabled;
+    conf->lines = own->lines;
+    return conf;
+}
+
+static void *create_dir_conf(apr_pool_t *pool, char *directory)
+{
+    (void)directory;
+    return apr_pcalloc(pool, sizeof(rp_dir_conf_t));
+}
+
+static void *merge_dir_conf(apr_pool_t *pool, void *base_conf, void *own_conf)
+{
+    const rp_dir_conf_t *base = base_conf, *own = own_conf;
+    rp_dir_conf_t *conf = apr_palloc(pool, sizeof(*conf));
+
+    conf->lines = *rp_line_chain_join(pool, &base->lines, &own->lines);
     return conf;
 }
 
@@ -68,8 +84,11 @@ static const char *set_detail(cmd_parms *cmd, void *dir_conf, const char *value)
     else if (!ap_cstr_casecmp(value, "spans")) {
         settings.detail = RP_DETAIL_SPANS;
     }
+    else if (!ap_cstr_casecmp(value, "lines")) {
+        settings.detail = RP_DETAIL_LINES;
+    }
     else {
-        return refuse(cmd, value, "phases or spans");
+        return refuse(cmd, value, "phases, spans or lines");
     }
     return NULL;
 }
@@ -118,17 +137,40 @@ static const char *set_span_max(cmd_parms *cmd, void *dir_conf, const char *valu
     return NULL;
 }
 
+static const char *set_line_budget(cmd_parms *cmd, void *dir_conf, const char *value)
+{
+    const char *wrong_place = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    char *end;
+    double percent = strtod(value, &end);
+
+    (void)dir_conf;
+    if (wrong_place) {
+        return wrong_place;
+    }
+    if (*end || end == value || !(percent >= 0 && percent <= 10)) {
+        return refuse(cmd, value, "a percentage from 0 (off) to 10");
+    }
+    settings.line_budget = percent / 100;
+    return NULL;
+}
+
 /*
  * Those that decide how spans are numbered are executed while the configuration is read, before any Require line.
  */
 static const command_rec directives[] = {
     AP_INIT_FLAG("ReqProf", set_enabled, NULL, RSRC_CONF, "On (default) or Off: measure the requests of this server"),
     AP_INIT_TAKE1("ReqProfDetail", set_detail, NULL, RSRC_CONF | EXEC_ON_READ,
-                  "how finely time is told apart: phases or spans (default)"),
+                  "how finely time is told apart: phases, spans or lines (default)"),
     AP_INIT_TAKE1("ReqProfClock", set_clock, NULL, RSRC_CONF | EXEC_ON_READ,
                   "auto (default), tsc (the processor's time stamp counter) or monotonic (CLOCK_MONOTONIC)"),
     AP_INIT_TAKE1("ReqProfMaxSpans", set_span_max, NULL, RSRC_CONF | EXEC_ON_READ,
                   "how many spans there may be, default 1024; time of those beyond it counts in the enclosing span"),
+    AP_INIT_TAKE1("ReqProfLineBudget", set_line_budget, NULL, RSRC_CONF,
+                  "percentage of busy time that may be spent on replaying configuration lines, default 0.2; 0 is off"),
+#define RP_REPLAYED(name, module, where, what)                                                                         \
+    AP_INIT_RAW_ARGS(name, rp_lines_note, NULL, where, "noted, so that its cost can be told line by line"),
+#include "capture/replayed.def"
+#undef RP_REPLAYED
     {NULL}
 };
 
@@ -161,8 +203,8 @@ static void register_hooks(apr_pool_t *pool)
 
 AP_DECLARE_MODULE(reqprof) = {
     STANDARD20_MODULE_STUFF,
-    NULL,
-    NULL,
+    create_dir_conf,
+    merge_dir_conf,
     create_server_conf,
     merge_server_conf,
     directives,

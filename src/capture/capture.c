@@ -9,8 +9,11 @@
 #include "capture/crash.h"
 #include "capture/filters.h"
 #include "capture/hooks.h"
+#include "capture/htaccess.h"
+#include "capture/lines.h"
 #include "capture/logs.h"
 #include "capture/providers.h"
+#include "capture/replay.h"
 #include "capture/request.h"
 #include "capture/server_conf.h"
 #include "store/children.h"
@@ -19,8 +22,8 @@
 
 APLOG_USE_MODULE(reqprof);
 
-/* Room for filters that only running requests reveal. */
-#define SPARE_SPANS 64
+/* Room for filters and .htaccess files that only running requests reveal. */
+#define SPARE_SPANS 96
 
 static const rp_settings_t *settings;
 static rp_span_plan_t *plan;
@@ -31,6 +34,7 @@ void rp_capture_pre_config(apr_pool_t *pconf, const rp_settings_t *chosen)
     rp_request_init();
     plan = rp_span_plan_create(pconf, settings);
     rp_providers_wrap(plan, pconf);
+    rp_lines_config_begin(pconf);
 }
 
 /* The first of httpd's two readings at start is thrown away. */
@@ -62,7 +66,7 @@ int rp_capture_open_logs(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
 
 static rp_segment_size_t size_of_mpm(void)
 {
-    rp_segment_size_t size = {1, 1, 0, SPARE_SPANS, ap_show_mpm()};
+    rp_segment_size_t size = {1, 1, 0, SPARE_SPANS, ap_show_mpm(), NULL};
     int value;
 
     if (ap_mpm_query(AP_MPMQ_HARD_LIMIT_DAEMONS, &value) == APR_SUCCESS && value > 0) {
@@ -87,21 +91,40 @@ static void warn_of_unwrapped(server_rec *s, unsigned unwrapped)
     }
 }
 
+/* The configuration's lines, and their replay, which needs the modules' functions before they are wrapped. */
+static rp_line_plan_t *plan_lines(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *main_server)
+{
+    rp_line_plan_t *lines = rp_line_plan_create(ptemp);
+
+    rp_lines_collect(lines, ptemp, main_server, ap_conftree);
+    rp_replay_prepare(pconf, ptemp, main_server, lines, settings->line_budget);
+    rp_hooks_on_finished(rp_replay_after);
+    return lines;
+}
+
 int rp_capture_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *main_server)
 {
     rp_segment_size_t size = size_of_mpm();
+    rp_line_plan_t *lines = NULL;
     unsigned unwrapped;
     apr_status_t rv;
 
-    (void)pconf;
     (void)plog;
     if (is_rehearsal() || !any_enabled(main_server)) {
         return OK;
     }
+    if (settings->detail == RP_DETAIL_LINES) {
+        size.lines = lines = plan_lines(pconf, ptemp, main_server);
+    }
     rp_hooks_on_filters_inserted(rp_filters_inspect);
     rp_hooks_on_logged(rp_logs_count_skipped);
+    rp_hooks_on_htaccess(rp_htaccess_opened);
+    rp_htaccess_plan(plan);
     unwrapped = rp_hooks_wrap(plan);
     rp_filters_wrap(plan, ptemp, ap_conftree);
+    if (lines) {
+        rp_lines_connect(lines, ptemp, plan->spans, ap_conftree);
+    }
     rv = rp_lasting_parent_find(main_server->process->pool);
     if (rv == APR_SUCCESS) {
         rv = rp_segment_parent_create(main_server->process->pool, settings, plan, &size);
@@ -138,6 +161,8 @@ void rp_capture_child_init(apr_pool_t *pchild, server_rec *main_server)
     }
     rp_request_child_init(pchild, segment, child, rp_hooks_logging_count());
     rp_filters_child_init(segment);
+    rp_htaccess_child_init(segment);
+    rp_replay_child_init(pchild, rp_segment_lines(segment));
     apr_pool_cleanup_register(pchild, child, release, apr_pool_cleanup_null);
 }
 

@@ -60,6 +60,8 @@ static link_t note_links[OTHER_SLOTS];
 static int logging_count;
 static void (*filters_inserted)(request_rec *r);
 static void (*logged)(request_rec *r);
+static void (*finished)(request_rec *r, apr_uint64_t busy_ticks);
+static void (*htaccess_opened)(request_rec *r, ap_configfile_t **file, const char *path);
 
 int rp_hooks_logging_count(void)
 {
@@ -74,6 +76,16 @@ void rp_hooks_on_filters_inserted(void (*inspect)(request_rec *r))
 void rp_hooks_on_logged(void (*note)(request_rec *r))
 {
     logged = note;
+}
+
+void rp_hooks_on_finished(void (*note)(request_rec *r, apr_uint64_t busy_ticks))
+{
+    finished = note;
+}
+
+void rp_hooks_on_htaccess(void (*opened)(request_rec *r, ap_configfile_t **file, const char *path))
+{
+    htaccess_opened = opened;
 }
 
 /* A suspended handler waits for something: what passes until it is resumed is its own time. */
@@ -92,7 +104,10 @@ static void after_log(rp_request_t *request, const link_t *link, request_rec *r,
         logged(r);
     }
     if (link->is_last || (rv != OK && rv != DECLINED)) {
-        rp_request_finish(request);
+        apr_uint64_t busy_ticks = rp_request_finish(request);
+        if (finished) {
+            finished(r, busy_ticks);
+        }
     }
 }
 
@@ -249,6 +264,9 @@ static apr_status_t run_htaccess(unsigned slot, request_rec *r, const char *dir_
     TIMED(htaccess_links, slot, r,
           rv = ((apr_status_t(*)(request_rec *, const char *, const char *, ap_configfile_t **,
                                  const char **))link->original)(r, dir_name, access_name, conffile, full_name));
+    if (rv == APR_SUCCESS && htaccess_opened) {
+        htaccess_opened(r, conffile, *full_name);
+    }
     return rv;
 }
 

@@ -6,6 +6,7 @@
 #define RP_CAPTURE_HOOKS_H
 
 #include <httpd.h>
+#include <http_config.h>
 
 #include "store/spans.h"
 
@@ -24,6 +25,12 @@ void rp_hooks_on_filters_inserted(void (*inspect)(request_rec *r));
 
 /** Called when mod_log_config's logging has run. NULL for none. */
 void rp_hooks_on_logged(void (*note)(request_rec *r));
+
+/** Called when a request is counted and its answer sent, with the ticks it kept a thread busy. NULL for none. */
+void rp_hooks_on_finished(void (*note)(request_rec *r, apr_uint64_t busy_ticks));
+
+/** Called when an .htaccess file was opened. NULL for none. */
+void rp_hooks_on_htaccess(void (*opened)(request_rec *r, ap_configfile_t **file, const char *path));
 
 /** @return a module's name as reports show it: its source file without ".c", "core" for httpd's own */
 const char *rp_hooks_owner(apr_pool_t *pool, const char *source_name);

@@ -201,20 +201,24 @@ rp_request_t *rp_request_start(rp_request_t *request, const request_rec *r)
     return request;
 }
 
-void rp_request_finish(rp_request_t *request)
+apr_uint64_t rp_request_finish(rp_request_t *request)
 {
     rp_stack_t *stack = &request->stack;
     const request_rec *last = request->first;
     apr_uint64_t now = rp_clock_now();
+    apr_uint64_t busy;
 
     while (last->next) {
         last = last->next;
     }
     rp_stack_charge(stack, now);
+    busy = stack->flight->last_ticks - stack->flight->start_ticks - stack->tally.entries[RP_SPAN_READ].self_ticks
+           - stack->tally.entries[RP_SPAN_DRAIN].self_ticks;
     rp_record(rp_here.segment, rp_here.child, &request->shard, &stack->tally,
               stack->flight->last_ticks - stack->flight->start_ticks, last->status);
     end(request);
     rp_life_sample_if_due(rp_here.segment, rp_here.child, now);
+    return busy;
 }
 
 rp_frame_t rp_request_pause_newest(const rp_request_t *request)

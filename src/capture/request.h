@@ -90,8 +90,11 @@ static inline rp_request_t *rp_request_of_connection(conn_rec *c)
     return conn && conn->live && conn->live->state == RP_REQUEST_RUNNING ? conn->live : NULL;
 }
 
-/** Count the request and give its slot back. After the last logging hook. */
-void rp_request_finish(rp_request_t *request);
+/**
+ * Count the request and give its slot back. After the last logging hook.
+ * @return for how many ticks it kept a thread busy: its total without reading the header and draining
+ */
+apr_uint64_t rp_request_finish(rp_request_t *request);
 
 /** Open a span. A NULL request or RP_SPAN_NONE opens nothing. */
 static inline rp_frame_t rp_frame_open(rp_request_t *request, unsigned span)

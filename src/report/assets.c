@@ -14,3 +14,5 @@
 
 EMBED(rp_asset_page_html, "page.html");
 EMBED(rp_asset_page_css, "page.css");
+EMBED(rp_asset_config_html, "config.html");
+EMBED(rp_asset_config_css, "config.css");

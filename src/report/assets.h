@@ -7,5 +7,7 @@
 
 extern const char rp_asset_page_html[] __attribute__((visibility("hidden")));
 extern const char rp_asset_page_css[] __attribute__((visibility("hidden")));
+extern const char rp_asset_config_html[] __attribute__((visibility("hidden")));
+extern const char rp_asset_config_css[] __attribute__((visibility("hidden")));
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Folded stacks as flame graph tools read them: phase;owner;line value. The value is the sum of self time in
+ * Folded stacks as flame graph tools read them: phase;owner;line value; where lines are replayed, one frame more. The value is the sum of self time in
  * nanoseconds; all values add up to the total.
  */
 #include <httpd.h>
@@ -8,6 +8,7 @@
 
 #include "base/escape.h"
 #include "report/figures.h"
+#include "report/lines.h"
 #include "report/render.h"
 
 /* A semicolon ends a frame. */
@@ -32,14 +33,16 @@ static const char *line(apr_pool_t *pool, const rp_span_t *span)
 void rp_render_folded(request_rec *r, const rp_report_t *report)
 {
     const rp_snapshot_t *snapshot = report->snapshot;
+    const rp_line_costs_t *costs = rp_line_costs_take(r->pool, snapshot);
 
     for (unsigned i = 0; i < snapshot->span_count; i++) {
         const rp_span_times_t *times = &snapshot->spans[i];
 
-        if (times->self.sum_ns) {
+        if (times->self.sum_ns && !rp_lines_share(costs, times->span)) {
             ap_rprintf(r, "%s;%s;%s %" APR_UINT64_T_FMT "\n", rp_phase_name(times->span->phase),
                        frame(r->pool, times->span->owner), frame(r->pool, line(r->pool, times->span)),
                        times->self.sum_ns);
         }
     }
+    rp_lines_put_folded(r, costs);
 }

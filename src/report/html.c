@@ -11,6 +11,7 @@
 #include "mod_reqprof.h"
 #include "base/escape.h"
 #include "report/assets.h"
+#include "report/config.h"
 #include "report/duration.h"
 #include "report/figures.h"
 #include "report/findings.h"
@@ -350,6 +351,10 @@ void rp_render_html(request_rec *r, const rp_report_t *report)
     page_t page = {.r = r, .report = report, .snapshot = report->snapshot, .times = &report->snapshot->total};
     const rp_template_t template = {values, lists, put_text, &page};
 
+    if (report->params->view == RP_VIEW_CONFIG) {
+        rp_render_config(r, report);
+        return;
+    }
     page.findings = rp_findings(r->pool, report->snapshot);
     rp_figures_dropped(page.dropped, report->snapshot);
     rp_template_run(&template, rp_asset_page_html);

@@ -6,6 +6,7 @@
 #include "report/duration.h"
 #include "report/figures.h"
 #include "report/findings.h"
+#include "report/lines.h"
 #include "report/render.h"
 #include "store/spans.h"
 
@@ -76,6 +77,7 @@ static void put_profiler(request_rec *r, const rp_snapshot_t *snapshot)
 
     ap_rprintf(r, "\"profiler\":{\"version\":\"%s\",\"clock\":\"%s\",\"clock_read_ns\":%.1f", REQPROF_VERSION,
                rp_clock_name(clock), clock->read_ticks * clock->ns_per_tick);
+    ap_rprintf(r, ",\"replay_ns\":" U64 ",\"replay_requests\":" U64, snapshot->replay_ns, snapshot->replay_requests);
     ap_rprintf(r, ",\"cost_ns_per_request\":" U64 ",\"cost_share\":%.6f,\"dropped\":{", cost_ns,
                rp_figures_ratio((double)cost_ns, (double)rp_snapshot_mean_ns(&snapshot->total)));
     for (unsigned i = 0; i < count; i++) {
@@ -283,12 +285,13 @@ static void put_head(request_rec *r, const rp_report_t *report)
 void rp_render_json(request_rec *r, const rp_report_t *report)
 {
     static void (*const lists[])(request_rec *r, const rp_snapshot_t *snapshot) = {put_phases, put_spans, put_children,
-                                                                                   put_flights, put_deaths, put_findings, put_epochs};
+                                                                                   put_flights, put_deaths, put_findings, put_epochs,
+                                                                                   rp_lines_put_json};
 
     put_head(r, report);
     for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         ap_rputs(",\n", r);
         lists[i](r, report->snapshot);
     }
-    ap_rputs(",\n\"lines\":[],\n\"slow\":[]}\n", r);
+    ap_rputs(",\n\"slow\":[]}\n", r);
 }

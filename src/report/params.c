@@ -13,7 +13,7 @@ static const char *const format_names[] = {
     NULL
 };
 static const char *const window_names[] = {"epoch", NULL};
-static const char *const view_names[] = {"overview", NULL};
+static const char *const view_names[] = {"overview", "config", NULL};
 
 /* @return the value's place in a list, or -1 */
 static int place_in(const char *const *names, const char *value)

@@ -22,7 +22,8 @@ typedef enum {
 } rp_window_t;
 
 typedef enum {
-    RP_VIEW_OVERVIEW
+    RP_VIEW_OVERVIEW,
+    RP_VIEW_CONFIG
 } rp_view_t;
 
 typedef struct {

@@ -172,7 +172,101 @@ typedef struct {
     apr_uint64_t departed_dropped_busy;
     apr_uint64_t life_offset; /**< from the start of a child's part */
     char mpm[16];
+    apr_uint64_t lines_offset; /**< rp_lines_t; 0: no configuration lines are kept */
 } rp_segment_t;
+
+/** How a line is replayed: which module's function, and with what around the line. */
+typedef enum {
+    RP_FAMILY_NONE,            /**< not replayed */
+    RP_FAMILY_SETENVIF_SERVER, /**< SetEnvIf and BrowserMatch outside of directories: run in post_read_request */
+    RP_FAMILY_SETENVIF_DIR,    /**< the same in directories: run in header_parser */
+    RP_FAMILY_ALLOW,
+    RP_FAMILY_DENY,
+    RP_FAMILY_COUNT
+} rp_family_t;
+
+#define RP_LINE_NONE 0xffffffffu
+#define RP_GROUP_LINES 32u
+
+/**
+ * Measured times of one thing, in ticks. Each stands for a number of requests, its weight. Any child adds with
+ * atomic operations.
+ */
+typedef struct {
+    apr_uint64_t runs;
+    double weight;         /**< sum of weights */
+    double weight_squares; /**< sum of squared weights */
+    double ticks;          /**< sum of weight * ticks */
+    double tick_squares;   /**< sum of weight * ticks * ticks */
+} rp_cost_t;
+
+enum {
+    RP_LINE_SECTION = 1, /**< opens a section, such as <Directory> */
+    RP_LINE_MERGED = 2,  /**< mod_setenvif merges it with the line before */
+    RP_LINE_HIDDEN = 4,  /**< its arguments hold a secret and are not kept */
+    RP_LINE_HTACCESS = 8 /**< found in an .htaccess file while requests ran */
+};
+
+/** One directive of the configuration: a place in a file, wherever that file is included. Strings are offsets. */
+typedef struct {
+    apr_uint32_t ready; /**< stored last */
+    apr_uint32_t number; /**< in its file */
+    apr_uint32_t file;
+    apr_uint32_t directive;
+    apr_uint32_t args;
+    apr_uint32_t scope;
+    apr_uint16_t scope_count; /**< in how many places the line takes effect */
+    apr_byte_t depth;         /**< enclosing sections */
+    apr_byte_t flags;
+    apr_uint32_t family;
+    rp_cost_t cost;       /**< of the line replayed alone */
+    apr_uint64_t matched; /**< weights of the replays of its group in which it matched */
+    apr_uint64_t decided; /**< requests that it allowed or denied, estimated */
+} rp_line_t;
+
+/** Neighbouring lines of one family that are replayed as one. */
+typedef struct {
+    apr_uint32_t first; /**< line */
+    apr_uint16_t count; /**< 1..RP_GROUP_LINES */
+    apr_byte_t family;
+    apr_byte_t ready;
+    rp_cost_t cost;
+    apr_uint64_t unreached; /**< requests that an earlier line decided, estimated */
+} rp_group_t;
+
+/** The groups that one section of the configuration brings to a request. */
+typedef struct {
+    apr_uint32_t first_ref; /**< in the list of group ids */
+    apr_uint32_t ref_count;
+    apr_uint64_t requests; /**< requests that it applied to, estimated from the replayed ones */
+} rp_section_t;
+
+/** Head of the line table. Offsets count from here. */
+typedef struct {
+    apr_uint32_t line_count; /**< grows while .htaccess files are found */
+    apr_uint32_t line_max;
+    apr_uint32_t group_count;
+    apr_uint32_t group_max;
+    apr_uint32_t section_count;
+    apr_uint32_t section_max;
+    apr_uint32_t ref_count;
+    apr_uint32_t ref_max;
+    apr_uint32_t text_used;
+    apr_uint32_t text_max;
+    apr_uint32_t lines_left_out; /**< lines that did not fit */
+    apr_uint32_t spare;
+    apr_uint64_t rows_offset;
+    apr_uint64_t groups_offset;
+    apr_uint64_t sections_offset;
+    apr_uint64_t refs_offset;
+    apr_uint64_t span_lines_offset; /**< for each span: its line + 1, 0 for none */
+    apr_uint64_t text_offset;       /**< strings, each ended by a zero byte; the first one is empty */
+    apr_uint64_t bytes;
+    apr_uint64_t replay_ns;       /**< processor time that replaying has cost */
+    apr_uint64_t replay_requests; /**< requests that were replayed */
+    apr_uint64_t replay_weight;   /**< requests that these stand for */
+    rp_cost_t baseline[RP_FAMILY_COUNT]; /**< the module's function without any line */
+} rp_lines_t;
 
 _Static_assert(sizeof(rp_span_t) == 256, "doc/shm-layout.md draws a span as 256 bytes");
 _Static_assert(offsetof(rp_shard_t, total) == 64, "the counters of a shard fill one cache line");
@@ -180,6 +274,43 @@ _Static_assert(sizeof(rp_cell_t) % 8 == 0 && sizeof(rp_shard_t) % 8 == 0, "cells
 _Static_assert(sizeof(rp_flight_t) == 320, "doc/shm-layout.md draws a flight as 320 bytes");
 _Static_assert(offsetof(rp_life_t, private_growth) == 128, "what a child samples fills two cache lines");
 _Static_assert(sizeof(rp_child_t) <= RP_CACHE_LINE, "a child's own words fill one cache line");
+
+_Static_assert(sizeof(rp_line_t) == 88, "doc/shm-layout.md draws a line as 88 bytes");
+
+static inline rp_lines_t *rp_segment_lines(rp_segment_t *segment)
+{
+    return segment->lines_offset ? (rp_lines_t *)((char *)segment + segment->lines_offset) : NULL;
+}
+
+static inline rp_line_t *rp_lines_row(rp_lines_t *lines, unsigned row)
+{
+    return (rp_line_t *)((char *)lines + lines->rows_offset) + row;
+}
+
+static inline rp_group_t *rp_lines_group(rp_lines_t *lines, unsigned group)
+{
+    return (rp_group_t *)((char *)lines + lines->groups_offset) + group;
+}
+
+static inline rp_section_t *rp_lines_section(rp_lines_t *lines, unsigned section)
+{
+    return (rp_section_t *)((char *)lines + lines->sections_offset) + section;
+}
+
+static inline apr_uint32_t *rp_lines_refs(rp_lines_t *lines)
+{
+    return (apr_uint32_t *)((char *)lines + lines->refs_offset);
+}
+
+static inline apr_uint32_t *rp_lines_of_spans(rp_lines_t *lines)
+{
+    return (apr_uint32_t *)((char *)lines + lines->span_lines_offset);
+}
+
+static inline const char *rp_lines_text(const rp_lines_t *lines, apr_uint32_t offset)
+{
+    return (const char *)lines + lines->text_offset + offset;
+}
 
 static inline rp_span_t *rp_segment_span(rp_segment_t *segment, unsigned id)
 {

@@ -136,7 +136,11 @@ static void lay_out(rp_segment_t *head, const rp_settings_t *settings, const rp_
     head->tallies_offset = align(head->flights_offset + head->flight_max * sizeof(rp_flight_t));
     head->tally_bytes = align(head->span_max * (sizeof(rp_tally_entry_t) + sizeof(apr_uint16_t)));
     head->child_bytes = align(head->tallies_offset + head->flight_max * head->tally_bytes);
-    head->bytes = head->children_offset + (head->child_max + 1) * head->child_bytes;
+    head->bytes = align(head->children_offset + (head->child_max + 1) * head->child_bytes);
+    if (size->lines) {
+        head->lines_offset = head->bytes;
+        head->bytes += rp_lines_bytes(size->lines, head->span_max);
+    }
 }
 
 
@@ -176,6 +180,9 @@ apr_status_t rp_segment_parent_create(apr_pool_t *process_pool, const rp_setting
     place->segment = apr_shm_baseaddr_get(shm);
     *place->segment = head;
     copy_spans(place->segment, plan);
+    if (size->lines) {
+        rp_lines_place(rp_segment_lines(place->segment), size->lines, head.span_max);
+    }
     __atomic_store_n(&place->segment->ready, 1, __ATOMIC_RELEASE);
     current = place->segment;
     return APR_SUCCESS;

@@ -9,6 +9,7 @@
 
 #include "base/settings.h"
 #include "store/layout.h"
+#include "store/lines.h"
 #include "store/spans.h"
 
 /** What a segment is sized from. */
@@ -18,6 +19,7 @@ typedef struct {
     unsigned generation; /**< httpd's number of the configuration */
     unsigned spare_spans; /**< room for spans found while requests run */
     const char *mpm;
+    const rp_line_plan_t *lines; /**< the configuration's lines; NULL: none are kept */
 } rp_segment_size_t;
 
 /**

@@ -226,6 +226,10 @@ const rp_snapshot_t *rp_snapshot_take(apr_pool_t *pool, rp_segment_t *segment, a
     b.snapshot->requests = b.sums->requests;
     b.snapshot->unbalanced = b.sums->unbalanced;
     b.snapshot->queue.sum_ns = rp_clock_ns(&segment->clock, b.sums->queue.head.sum);
+    if (rp_segment_lines(segment)) {
+        b.snapshot->replay_ns = rp_segment_lines(segment)->replay_ns;
+        b.snapshot->replay_requests = rp_segment_lines(segment)->replay_requests;
+    }
     for (int i = 0; i < RP_STATUS_CLASSES; i++) {
         b.snapshot->by_status[i] = b.sums->by_status[i];
     }
@@ -257,5 +261,7 @@ apr_uint64_t rp_snapshot_cost_ns(const rp_snapshot_t *snapshot)
     for (unsigned i = 0; i < snapshot->span_count; i++) {
         transitions += 2 * snapshot->spans[i].calls;
     }
-    return snapshot->requests ? (apr_uint64_t)((double)transitions * read_ns / (double)snapshot->requests) : 0;
+    return snapshot->requests ? (apr_uint64_t)(((double)transitions * read_ns + (double)snapshot->replay_ns)
+                                               / (double)snapshot->requests + 0.5)
+                              : 0;
 }

@@ -51,6 +51,8 @@ typedef struct {
     apr_uint64_t unbalanced;
     apr_uint64_t dropped_busy;
     apr_uint64_t pool_flights;
+    apr_uint64_t replay_ns;       /**< processor time that replaying configuration lines has cost */
+    apr_uint64_t replay_requests; /**< requests whose lines were replayed */
     rp_times_t total;
     rp_times_t queue; /**< how long new connections lay in the kernel; beside the total, not part of it */
     rp_times_t phases[RP_PHASE_COUNT]; /**< count is requests that entered the phase */
@@ -77,7 +79,8 @@ apr_uint64_t rp_snapshot_quantile_ns(const rp_snapshot_t *snapshot, const rp_tim
 /** @return sum_ns / count, rounded; 0 when empty */
 apr_uint64_t rp_snapshot_mean_ns(const rp_times_t *times);
 
-/** @return the profiler's own cost a request in ns, estimated from its transitions and the clock's reading time */
+/** @return the profiler's own cost a request in ns, estimated from its transitions and the clock's reading time, with
+ *          what replaying configuration lines has cost */
 apr_uint64_t rp_snapshot_cost_ns(const rp_snapshot_t *snapshot);
 
 #endif

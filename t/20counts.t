@@ -10,8 +10,8 @@ use RpTest::Report;
 my $scale       = $ENV{RP_VALGRIND} ? 20 : 1;
 my $concurrency = $ENV{RP_VALGRIND} ? 8 : 50;
 
-# More workers than clients in each child, however the clients spread: an event child that is busy closes idle connections,
-# which ab counts as answers.
+# More workers than clients in each child, however the clients spread: an event child that is busy closes idle
+# connections, which ab counts as answers.
 my %threads = (ServerLimit => 2, StartServers => 2, ThreadsPerChild => 64, ThreadLimit => 64, MinSpareThreads => 1,
     MaxSpareThreads => 128, MaxRequestWorkers => 128);
 my %mpm_conf = (

@@ -70,7 +70,7 @@ sub extras_for {
     my ($mpm) = @_;
     my @there;
     for my $extra (grep { grep { $_ eq $mpm } @{ $_->{mpms} } } @extra) {
-        my ($file) = glob RpTest::Build::libexecdir() . "/$extra->{file}";
+        my ($file) = grep { -e } glob RpTest::Build::libexecdir() . "/$extra->{file}";
         if ($file) { push @there, { %$extra, loads => "LoadModule $extra->{name}_module \"$file\"\n" } }
         else       { note "$mpm: without mod_$extra->{name}: $extra->{package} is not installed" }
     }

@@ -7,6 +7,7 @@
 
 #include <httpd.h>
 #include <http_config.h>
+#include <mpm_common.h>
 
 #include "base/settings.h"
 

@@ -98,7 +98,7 @@ is_deeply [grep { m{/rp_[^/]*$} } @sources], [], 'files are named by topic, with
 # ---- how files look
 
 my $text = qr/\.(?:c|h|def|inc|pl|pm|t|sh|conf|in|map|css)$/;
-my @texts = ('Makefile.apxs', '.ci/run', 'mod_reqprof.c', 'mod_reqprof.h', files($text, qw(src conf t assets bench)));
+my @texts = ('Makefile.apxs', '.ci/run', 'mod_reqprof.c', 'mod_reqprof.h', files($text, qw(src conf t assets)));
 cmp_ok scalar @texts, '>', 80, 'there are files to look at';
 is_deeply [over(120)], [], 'no line is longer than 120 columns';
 is_deeply [grep { read_file($_) =~ /[ \t]$/m } @texts], [], 'no line ends with blanks';

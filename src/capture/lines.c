@@ -91,11 +91,8 @@ static rp_section_lines_t *section_of(rp_section_lines_t **place, cmd_parms *cmd
 }
 
 /* Without the module that owns the directive it stays as unknown as it would be without this one. */
-static const char *unknown(cmd_parms *cmd, int place)
+static const char *unknown(cmd_parms *cmd)
 {
-    if (ap_find_linked_module(replayed[place].module)) {
-        return NULL;
-    }
     return apr_psprintf(cmd->pool, "Invalid command '%s', perhaps misspelled or defined by a module not included in the "
                         "server configuration", cmd->cmd->name);
 }
@@ -112,8 +109,8 @@ const char *rp_lines_note(cmd_parms *cmd, void *dir_conf, const char *args)
     if (notes_paused) {
         return NULL;
     }
-    if (unknown(cmd, place)) {
-        return unknown(cmd, place);
+    if (!ap_find_linked_module(replayed[place].module)) {
+        return unknown(cmd);
     }
     section = section_of(is_server ? &server->lines : &dir->lines.own, cmd, is_server);
     APR_ARRAY_PUSH(section->lines, rp_noted_line_t) =
@@ -126,7 +123,8 @@ const char *rp_lines_note(cmd_parms *cmd, void *dir_conf, const char *args)
 
 static const char *place_key(apr_pool_t *pool, const ap_directive_t *directive)
 {
-    return apr_psprintf(pool, "%s:%d", directive->filename ? directive->filename : "-", directive->line_num);
+    return apr_pstrcat(pool, directive->filename ? directive->filename : "-", ":", apr_itoa(pool, directive->line_num),
+                       NULL);
 }
 
 unsigned rp_lines_row_of(const ap_directive_t *directive)
@@ -155,6 +153,13 @@ static int has_login(const char *args)
     return at && at < end;
 }
 
+/* A path to a file that holds passwords is no secret, and neither is a pattern that robots are known by. */
+static int is_harmless(const char *name)
+{
+    return name[0] == '<' || !strncasecmp(name, "setenvif", 8) || !strncasecmp(name, "browsermatch", 12)
+           || !ap_cstr_casecmp(name, "require") || !ap_cstr_casecmp(name, "deny") || ap_strcasestr(name, "file");
+}
+
 static int is_secret(const ap_directive_t *directive)
 {
     static const char *const in_names[] = {
@@ -172,13 +177,10 @@ static int is_secret(const ap_directive_t *directive)
 #undef RP_SECRET_ARGUMENT
         NULL};
 
-    if (contains_any(directive->directive, in_names) || has_login(directive->args)) {
+    if (has_login(directive->args) || contains_any(directive->directive, in_names)) {
         return 1;
     }
-    /* A path to a file that holds passwords is no secret, and neither is a pattern that robots are known by. */
-    return contains_any(directive->args, in_args) && !ap_strcasestr(directive->directive, "file")
-           && !ap_strcasestr(directive->directive, "setenvif") && !ap_strcasestr(directive->directive, "browsermatch")
-           && directive->directive[0] != '<';
+    return !is_harmless(directive->directive) && contains_any(directive->args, in_args);
 }
 
 static const char *spelled(const char *name)
@@ -210,8 +212,7 @@ static unsigned add_row(rp_line_plan_t *plan, const ap_directive_t *directive, u
 
 /* What a line's scopes are gathered in, while the tree is walked. */
 typedef struct {
-    char text[SCOPE_BYTES];
-    apr_size_t length;
+    const char *text;
     unsigned count;
     unsigned unlisted;
 } scopes_t;
@@ -219,25 +220,40 @@ typedef struct {
 typedef struct {
     rp_line_plan_t *plan;
     apr_pool_t *temp;
-    apr_array_header_t *scopes; /* of scopes_t *, by row */
+    apr_array_header_t *scopes; /* of scopes_t, by row */
+    const char *joined;         /* of the text and scope that were joined last: neighbours have the same */
+    const char *joined_text;
+    const char *joined_scope;
 } walk_t;
+
+static const char *join(walk_t *walk, const char *text, const char *scope)
+{
+    if (text != walk->joined_text || scope != walk->joined_scope) {
+        walk->joined_text = text;
+        walk->joined_scope = scope;
+        walk->joined = apr_pstrcat(walk->temp, text, ", ", scope, NULL);
+    }
+    return walk->joined;
+}
 
 static void add_scope(walk_t *walk, unsigned row, const char *scope)
 {
     scopes_t *scopes;
-    apr_size_t length = strlen(scope);
 
     while ((unsigned)walk->scopes->nelts <= row) {
-        APR_ARRAY_PUSH(walk->scopes, scopes_t *) = apr_pcalloc(walk->temp, sizeof(scopes_t));
+        APR_ARRAY_PUSH(walk->scopes, scopes_t) = (scopes_t){NULL, 0, 0};
     }
-    scopes = APR_ARRAY_IDX(walk->scopes, row, scopes_t *);
+    scopes = &APR_ARRAY_IDX(walk->scopes, row, scopes_t);
     scopes->count++;
-    if (scopes->length + length + 40 > SCOPE_BYTES) {
-        scopes->unlisted++;
-        return;
+    if (!scopes->text) {
+        scopes->text = scope;
     }
-    scopes->length += (apr_size_t)apr_snprintf(scopes->text + scopes->length, SCOPE_BYTES - scopes->length, "%s%s",
-                                               scopes->length ? ", " : "", scope);
+    else if (scopes->unlisted || strlen(scopes->text) + strlen(scope) > SCOPE_BYTES) {
+        scopes->unlisted++;
+    }
+    else {
+        scopes->text = join(walk, scopes->text, scope);
+    }
 }
 
 static unsigned row_for(walk_t *walk, const ap_directive_t *directive, unsigned depth)
@@ -291,11 +307,11 @@ static void walk_level(walk_t *walk, const ap_directive_t *node, const char *sco
 static void keep_scopes(walk_t *walk)
 {
     for (int row = 0; row < walk->scopes->nelts; row++) {
-        scopes_t *scopes = APR_ARRAY_IDX(walk->scopes, row, scopes_t *);
+        const scopes_t *scopes = &APR_ARRAY_IDX(walk->scopes, row, scopes_t);
         const char *text = scopes->text;
 
         if (scopes->unlisted) {
-            text = apr_psprintf(walk->temp, "%s and %u more", scopes->text, scopes->unlisted);
+            text = apr_psprintf(walk->temp, "%s and %u more", text, scopes->unlisted);
         }
         rp_line_plan_scope(walk->plan, (unsigned)row, text, scopes->count);
     }
@@ -439,7 +455,7 @@ static void plan_section(rp_line_plan_t *plan, rp_section_lines_t *section, apr_
 
 void rp_lines_collect(rp_line_plan_t *plan, apr_pool_t *temp, server_rec *main_server, ap_directive_t *tree)
 {
-    walk_t walk = {plan, temp, apr_array_make(temp, 1024, sizeof(scopes_t *))};
+    walk_t walk = {.plan = plan, .temp = temp, .scopes = apr_array_make(temp, 1024, sizeof(scopes_t))};
 
     (void)main_server;
     noted.pool = temp;

@@ -91,7 +91,7 @@ static void compile_group(apr_pool_t *pconf, apr_pool_t *temp, const rp_section_
     plan.configs[id] = rp_compile(pconf, scratch, section->server, group->family, lines, group->count, &error);
     if (error) {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, section->server,
-                     "RP010: the lines from %s:%d on are not measured line by line: %s", lines->directive->filename,
+                     "RP020: the lines from %s:%d on are not measured line by line: %s", lines->directive->filename,
                      lines->directive->line_num, error);
     }
     apr_pool_destroy(scratch);

@@ -58,7 +58,11 @@ $srv->get('/small.txt', vhost => 'two.test', headers => { 'User-Agent' => 'wante
 my ($json) = $srv->settle;
 my $main = $srv->conf_file;
 
-sub lines { my (%wanted) = @_; return grep { my $row = $_; !grep { $row->{$_} !~ $wanted{$_} } keys %wanted } @{ $json->{lines} } }
+sub lines {
+    my (%wanted) = @_;
+    return grep { my $row = $_; !grep { $row->{$_} !~ $wanted{$_} } keys %wanted } @{ $json->{lines} };
+}
+
 sub one { my @found = lines(@_); is scalar @found, 1, "@_: one line"; return $found[0] // {} }
 
 # Places.
@@ -69,7 +73,8 @@ is $row->{scope}, 'one.test, two.test', 'included by two virtual hosts it is one
 is $row->{scopes}, 2, 'which are counted';
 is one(args => qr/"other"/)->{line}, 3, 'empty lines count';
 is one(args => qr/asks_token/)->{scope}, 'server', 'a line outside of sections takes effect in the server';
-like one(args => qr/^not ip/)->{scope}, qr/^one\.test <Directory .*asked.* <RequireAll>$/, 'sections are named from the outside in';
+like one(args => qr/^not ip/)->{scope}, qr/^one\.test <Directory .*asked.* <RequireAll>$/,
+    'sections are named from the outside in';
 
 # Live.
 $row = one(directive => qr/^Require$/, args => qr/^ruler/);
@@ -85,7 +90,8 @@ is "$row->{evaluated} $row->{matched}", '6 2', 'a conditional log is evaluated f
 
 # Never asked.
 $row = one(args => qr/never-asked/);
-is "$row->{source} $row->{evaluated} $row->{sum_ns}", 'replay 0 0', 'a line of a virtual host that is never asked is not evaluated';
+is "$row->{source} $row->{evaluated} $row->{sum_ns}", 'replay 0 0',
+    'a line of a virtual host that is never asked is not evaluated';
 
 # Secrets.
 for my $query ('format=json', 'format=text', 'view=config', 'format=folded') {

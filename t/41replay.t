@@ -39,9 +39,10 @@ sub adds_up {
     my ($json, $name) = @_;
     for my $module (@{ $json->{lines_not_attributed} }) {
         my $live = RpTest::Report::add_up('sum_ns',
-            grep { $_->{kind} eq 'hook' && $_->{owner} eq $module->{owner} && $_->{hook} eq $module->{hook} } @{ $json->{spans} });
+            RpTest::Report::spans(undef, $json, kind => 'hook', owner => $module->{owner}, hook => $module->{hook}));
         is $module->{live_ns}, "$live", "$name: $module->{owner} in $module->{hook} has the live time of its span";
-        is $module->{attributed_ns} + $module->{not_attributed_ns}, $module->{live_ns}, "$name: and shares out all of it";
+        is $module->{attributed_ns} + $module->{not_attributed_ns}, $module->{live_ns},
+            "$name: and shares out all of it";
     }
     my $attributed = sum0(map { $_->{attributed_ns} } @{ $json->{lines_not_attributed} });
     is sum_ns(lines($json, source => qr/replay/)), $attributed, "$name: the lines add up to what is attributed";
@@ -77,7 +78,8 @@ END
     adds_up($json, 'lists');
     my $share = $json->{profiler}{cost_share};
     cmp_ok $json->{profiler}{replay_ns}, '>', 0, 'replaying has a cost';
-    cmp_ok $share * $json->{total}{sum_ns}, '>=', $json->{profiler}{replay_ns}, 'which is part of what the profiler says it costs';
+    cmp_ok $share * $json->{total}{sum_ns}, '>=', $json->{profiler}{replay_ns},
+        'which is part of what the profiler says it costs';
     my $folded = RpTest::Report::status($srv, 'format=folded');
     is scalar(() = $folded =~ /^setenvif;mod_setenvif;post_read_request;\S+bare\.conf:\d+ SetEnvIf .* \d+$/mg), 500,
         'folded stacks go down to the line';
@@ -88,7 +90,8 @@ END
 
 # One pattern that backtracks for ever, among thirty that do not.
 {
-    my $srv = RpTest->start(modules => \@modules, status_vhost => 1, conf => <<'END' . list(qw(lines --of=agents --shape=escaped --count=30 --env=robot)));
+    my $robots = list(qw(lines --of=agents --shape=escaped --count=30 --env=robot));
+    my $srv    = RpTest->start(modules => \@modules, status_vhost => 1, conf => <<'END' . $robots);
 ReqProfLineBudget 10
 SetEnvIf X-Word "^(a+)+$" backtracks
 END
@@ -121,22 +124,27 @@ SetEnvIf User-Agent "Nobody" nobody
 END
     for my $round (1 .. 10) {
         $srv->ab(requests => 900, concurrency => 2, path => '/small.txt', keep_alive => 1);
-        $srv->ab(requests => 300, concurrency => 2, path => '/small.txt', keep_alive => 1, headers => { 'User-Agent' => 'Robot' });
+        $srv->ab(requests => 300, concurrency => 2, path => '/small.txt', keep_alive => 1,
+            headers => { 'User-Agent' => 'Robot' });
     }
     my $json  = $srv->json;
     my $count = $json->{requests}{count};
     my %row   = map { ("$_->{directive} $_->{args}" => $_) } @{ $json->{lines} };
     my $near  = sub { my ($got, $wanted) = @_; return abs($got - $wanted) <= 0.5 * $wanted };
-    ok $near->($row{'SetEnvIf User-Agent "Robot" robot'}{matched}, $count / 4), 'a line that matches a quarter is seen to match about as many';
+    ok $near->($row{'SetEnvIf User-Agent "Robot" robot'}{matched}, $count / 4),
+        'a line that matches a quarter is seen to match about as many';
     is $row{'SetEnvIf User-Agent "Nobody" nobody'}{matched}, 0, 'a line that matches nothing matched nothing';
-    ok $near->($row{'Deny from env=robot'}{decided}, $count / 4), 'the Deny line that refuses the robot decides about a quarter';
+    ok $near->($row{'Deny from env=robot'}{decided}, $count / 4),
+        'the Deny line that refuses the robot decides about a quarter';
     ok $near->($row{'Allow from all'}{decided}, 3 * $count / 4), 'the Allow line decides the rest';
     is $row{'Deny from 192.0.2.1'}{decided}, 0, 'a Deny line for somebody else decides nothing';
-    ok $near->($row{'Deny from 192.0.2.2'}{evaluated}, 3 * $count / 4), 'a line after the one that decides is not evaluated then';
+    ok $near->($row{'Deny from 192.0.2.2'}{evaluated}, 3 * $count / 4),
+        'a line after the one that decides is not evaluated then';
     is $row{'SetEnvIf User-Agent "R.bot" twice'}{sum_ns}, $row{'SetEnvIf User-Agent "R.bot" merged'}{sum_ns},
         'two lines that mod_setenvif merges share the cost of one entry';
-    my ($directory) = grep { $_->{owner} eq 'mod_setenvif' && $_->{hook} eq 'header_parser' } @{ $json->{lines_not_attributed} };
-    is $row{'SetEnvIf Request_URI "small" in_directory'}{sum_ns}, $directory->{attributed_ns}, 'a line in a directory is in header_parser';
+    my ($directory) = grep { $_->{hook} eq 'header_parser' } @{ $json->{lines_not_attributed} };
+    is $row{'SetEnvIf Request_URI "small" in_directory'}{sum_ns}, $directory->{attributed_ns},
+        'a line in a directory is in header_parser';
     adds_up($json, 'matching');
     $srv->done;
 }
@@ -145,9 +153,8 @@ END
 for my $mpm (qw(prefork event)) {
     my %seen;
     for my $budget (0, 10) {
-        my $srv = RpTest->start(mpm => $mpm, modules => \@modules, status_vhost => 1, log_level => 'trace8', profiler => 1,
-            allow_log => qr/AH01797/, mpm_conf => $mpm eq 'prefork' ? {} : { ThreadsPerChild => 2, MaxRequestWorkers => 4, ThreadLimit => 2,
-            MinSpareThreads => 1, MaxSpareThreads => 4 }, conf => <<"END");
+        my $srv = RpTest->start(mpm => $mpm, modules => \@modules, status_vhost => 1, log_level => 'trace8',
+            allow_log => qr/AH01797/, conf => <<"END");
 ReqProfLineBudget $budget
 SetEnvIf User-Agent ".*" seen=\$0
 SetEnvIf User-Agent "(Robot)" robot=\$1
@@ -163,7 +170,8 @@ CustomLog "\@DIR\@/variables.log" variables
 END
         my @answers;
         for my $i (1 .. 60) {
-            my $res = $srv->get('/small.txt', headers => { 'User-Agent' => $i % 3 ? "Reader $i" : 'Robot' }, keep_alive => 1);
+            my $res = $srv->get('/small.txt', keep_alive => 1,
+                headers => { 'User-Agent' => $i % 3 ? "Reader $i" : 'Robot' });
             push @answers, "$res->{status} " . ($res->{headers}{'x-seen'} // '');
         }
         my ($json) = $srv->settle;

@@ -39,12 +39,13 @@ const rp_replayed_module_t *rp_compile_module(rp_family_t family)
     return family == RP_FAMILY_SETENVIF_SERVER || family == RP_FAMILY_SETENVIF_DIR ? &setenvif : &access_compat;
 }
 
-/* The header and pattern as they are written, then a variable of our own: seen afterwards, it says which line matched. */
+/* The header and pattern as they are written, then a variable of our own: once set, it says which line matched. */
 static const char *with_own_variable(apr_pool_t *temp, const ap_directive_t *directive, unsigned place)
 {
     const char *rest = directive->args;
 
-    if (!ap_cstr_casecmp(directive->directive, "setenvif") || !ap_cstr_casecmp(directive->directive, "setenvifnocase")) {
+    if (!ap_cstr_casecmp(directive->directive, "setenvif")
+        || !ap_cstr_casecmp(directive->directive, "setenvifnocase")) {
         ap_getword_conf(temp, &rest);
     }
     ap_getword_conf(temp, &rest);

@@ -93,8 +93,8 @@ static rp_section_lines_t *section_of(rp_section_lines_t **place, cmd_parms *cmd
 /* Without the module that owns the directive it stays as unknown as it would be without this one. */
 static const char *unknown(cmd_parms *cmd)
 {
-    return apr_psprintf(cmd->pool, "Invalid command '%s', perhaps misspelled or defined by a module not included in the "
-                        "server configuration", cmd->cmd->name);
+    return apr_psprintf(cmd->pool, "Invalid command '%s', perhaps misspelled or defined by a module not "
+                        "included in the server configuration", cmd->cmd->name);
 }
 
 const char *rp_lines_note(cmd_parms *cmd, void *dir_conf, const char *args)
@@ -280,13 +280,19 @@ static const char *name_of_host(const ap_directive_t *vhost)
     return vhost->args;
 }
 
-/* "www.example.com <Directory "/srv">", with the bracket that httpd leaves in the arguments: where the children of a section take effect. */
+/*
+ * Where the children of a section take effect: "www.example.com <Directory "/srv">", with the bracket that httpd leaves
+ * in the arguments.
+ */
 static const char *scope_below(apr_pool_t *pool, const char *scope, const ap_directive_t *section)
 {
     if (!ap_cstr_casecmp(section->directive, "<virtualhost")) {
         return name_of_host(section);
     }
-    return apr_psprintf(pool, "%s%s%s%s%.120s", strcmp(scope, "server") ? scope : "", strcmp(scope, "server") ? " " : "",
+    if (!strcmp(scope, "server")) {
+        scope = "";
+    }
+    return apr_psprintf(pool, "%s%s%s%s%.120s", scope, *scope ? " " : "",
                         spelled(section->directive), *section->args == '>' ? "" : " ", section->args);
 }
 
@@ -542,7 +548,8 @@ static void connect_span(connect_t *connect, const rp_span_t *span, unsigned id)
 {
     const char *name = span->kind == RP_KIND_LOG || span->kind == RP_KIND_REQUIRE ? span->detail : span->owner;
     const char *kinds[RP_KIND_COUNT] = {
-        [RP_KIND_LOG] = "log", [RP_KIND_REQUIRE] = "require", [RP_KIND_PASSWORD] = "password", [RP_KIND_FILTER] = "filter"};
+        [RP_KIND_LOG] = "log", [RP_KIND_REQUIRE] = "require", [RP_KIND_PASSWORD] = "password",
+        [RP_KIND_FILTER] = "filter"};
     const char *kind = span->kind < RP_KIND_COUNT ? kinds[span->kind] : NULL;
     char *key = apr_pstrcat(connect->temp, kind ? kind : "-", " ", name, NULL);
     const unsigned *row;

@@ -77,8 +77,8 @@ typedef struct {
 
 /* ---- preparing ---- */
 
-static void compile_group(apr_pool_t *pconf, apr_pool_t *temp, const rp_section_lines_t *section, const rp_group_t *group,
-                          unsigned id, const rp_noted_line_t *lines)
+static void compile_group(apr_pool_t *pconf, apr_pool_t *temp, const rp_section_lines_t *section,
+                          const rp_group_t *group, unsigned id, const rp_noted_line_t *lines)
 {
     const char *error;
     apr_pool_t *scratch;
@@ -228,7 +228,8 @@ static void count_matches(session_t *session, const rp_group_t *group, int known
         unsigned place = (unsigned)atoi(name + sizeof(RP_REPLAY_VARIABLE) - 1);
 
         if (place < group->count) {
-            __atomic_fetch_add(&rp_lines_row(here.lines, group->first + place)->matched, session->weight, __ATOMIC_RELAXED);
+            rp_line_t *line = rp_lines_row(here.lines, group->first + place);
+            __atomic_fetch_add(&line->matched, session->weight, __ATOMIC_RELAXED);
         }
         apr_table_unset(env, name);
     }
@@ -543,7 +544,8 @@ static void replay(const request_rec *r, apr_uint64_t weight)
 
 static int is_new(unsigned section)
 {
-    return section != RP_LINE_NONE && !__atomic_load_n(&rp_lines_section(here.lines, section)->requests, __ATOMIC_RELAXED);
+    return section != RP_LINE_NONE
+           && !__atomic_load_n(&rp_lines_section(here.lines, section)->requests, __ATOMIC_RELAXED);
 }
 
 /* A section that no replayed request has shown yet has its turn at once, so that a quiet virtual host is seen. */

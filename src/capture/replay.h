@@ -3,7 +3,7 @@
  * @brief Replays SetEnvIf, Allow and Deny lines on finished requests, to tell which of them costs what.
  *
  * The modules' loops are private, so groups of lines are executed again into configurations of their own, and the
- * module's own function runs on a copy of the request: copied tables, a silent log, and the one configuration exchanged.
+ * module's own function runs on a copy of the request: copied tables, a silent log, that one configuration exchanged.
  * What the lines cost live says how much there is to share; the replay only says who has which share.
  */
 #ifndef RP_CAPTURE_REPLAY_H

@@ -284,9 +284,8 @@ static void put_head(request_rec *r, const rp_report_t *report)
 
 void rp_render_json(request_rec *r, const rp_report_t *report)
 {
-    static void (*const lists[])(request_rec *r, const rp_snapshot_t *snapshot) = {put_phases, put_spans, put_children,
-                                                                                   put_flights, put_deaths, put_findings, put_epochs,
-                                                                                   rp_lines_put_json};
+    static void (*const lists[])(request_rec *r, const rp_snapshot_t *snapshot) = {
+        put_phases, put_spans, put_children, put_flights, put_deaths, put_findings, put_epochs, rp_lines_put_json};
 
     put_head(r, report);
     for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {

@@ -97,8 +97,8 @@ static unsigned find_bare_patterns(work_t *work, unsigned from)
         return from + 1;
     }
     add(work, &lines[from], end - from, cost_ns,
-        apr_psprintf(work->pool, "%u %s a regular expression because of %s; write \\. for a dot and no other backslash, "
-                     "and mod_setenvif searches for a plain text instead:", end - from,
+        apr_psprintf(work->pool, "%u %s a regular expression because of %s; write \\. for a dot and no other "
+                     "backslash, and mod_setenvif searches for a plain text instead:", end - from,
                      end - from == 1 ? "pattern is" : "patterns are each", why));
     return end;
 }
@@ -131,8 +131,19 @@ static void find_blocking_log(work_t *work, const rp_line_cost_t *line)
 
     if (line->source == RP_LINE_LIVE && line->phase == RP_PHASE_LOG && mean_ns >= 200000) {
         add(work, line, 1, line->total_ns,
-            apr_psprintf(work->pool, "each write of this log takes %.1f ms on average, while its worker waits; a reader "
-                         "that keeps up, a file instead of a pipe, or BufferedLogs On avoid that:", (double)mean_ns / 1e6));
+            apr_psprintf(work->pool, "each write of this log takes %.1f ms on average, while its worker waits; a "
+                         "reader that keeps up, a file instead of a pipe, or BufferedLogs On avoid that:",
+                         (double)mean_ns / 1e6));
+    }
+}
+
+static void find_htaccess(work_t *work, const rp_line_cost_t *line)
+{
+    if (line->flags & RP_LINE_HTACCESS && line->evaluated) {
+        add(work, line, 1, line->total_ns,
+            apr_psprintf(work->pool, "this file is read and executed again for each request below its directory, %.3f ms "
+                         "each time; the same lines in <Directory>, with AllowOverride None, are read once at start:",
+                         (double)rp_line_mean_ns(line) / 1e6));
     }
 }
 
@@ -153,6 +164,7 @@ static void look(work_t *work)
     }
     for (unsigned i = 0; i < work->costs->line_count; i++) {
         find_blocking_log(work, &work->costs->lines[i]);
+        find_htaccess(work, &work->costs->lines[i]);
     }
 }
 

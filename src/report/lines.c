@@ -32,7 +32,8 @@ static void put_string(request_rec *r, const char *name, const char *value)
 /* Of lines that are timed live, only a log is known to match or not. */
 static const char *matches(apr_pool_t *pool, const rp_line_cost_t *line)
 {
-    return line->source == RP_LINE_LIVE && line->phase != RP_PHASE_LOG ? "null" : apr_psprintf(pool, U64, line->matched);
+    return line->source == RP_LINE_LIVE && line->phase != RP_PHASE_LOG ? "null"
+                                                                       : apr_psprintf(pool, U64, line->matched);
 }
 
 static void put_line(request_rec *r, const rp_snapshot_t *snapshot, const rp_line_cost_t *line)
@@ -46,8 +47,9 @@ static void put_line(request_rec *r, const rp_snapshot_t *snapshot, const rp_lin
     ap_rprintf(r, "\"scopes\":%u,\"source\":\"%s\",\"evaluated\":" U64 ",\"matched\":%s,\"decided\":" U64,
                line->scope_count, source_name(line->source), line->evaluated, matches(r->pool, line), line->decided);
     ap_rprintf(r, ",\"told\":%s,\"sum_ns\":" U64 ",\"ci95_ns\":" U64 ",\"mean_ns\":" U64 ",\"ns_per_request\":" U64
-               ",\"share\":%.6f}", line->is_told ? "true" : "false", line->total_ns, line->ci95_ns, rp_line_mean_ns(line),
-               per_request(snapshot, line->total_ns), rp_figures_share(snapshot, line->total_ns));
+               ",\"share\":%.6f}", line->is_told ? "true" : "false", line->total_ns, line->ci95_ns,
+               rp_line_mean_ns(line), per_request(snapshot, line->total_ns),
+               rp_figures_share(snapshot, line->total_ns));
 }
 
 static void put_modules(request_rec *r, const rp_line_costs_t *costs)

@@ -238,8 +238,8 @@ static void put_proof(request_rec *r, const rp_snapshot_t *snapshot)
 void rp_render_text(request_rec *r, const rp_report_t *report)
 {
     static void (*const parts[])(request_rec *r, const rp_snapshot_t *snapshot) = {
-        put_findings, put_requests, put_profiler, put_phases, put_spans, rp_lines_put_text, put_logs, put_children, put_flights,
-        put_deaths, put_proof};
+        put_findings, put_requests, put_profiler, put_phases, put_spans, rp_lines_put_text, put_logs,
+        put_children, put_flights, put_deaths, put_proof};
 
     put_server(r, report);
     for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

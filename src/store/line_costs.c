@@ -12,11 +12,12 @@ enum {
 static const struct {
     const char *owner;
     const char *hook;
+    rp_phase_t phase;
     unsigned baseline; /* family under which the empty configuration was measured */
 } modules[RP_LINE_MODULES] = {
-    {"mod_setenvif", "post_read_request", RP_FAMILY_SETENVIF_DIR},
-    {"mod_setenvif", "header_parser", RP_FAMILY_SETENVIF_DIR},
-    {"mod_access_compat", "access_checker", RP_FAMILY_DENY},
+    {"mod_setenvif", "post_read_request", RP_PHASE_SETENVIF, RP_FAMILY_SETENVIF_DIR},
+    {"mod_setenvif", "header_parser", RP_PHASE_SETENVIF, RP_FAMILY_SETENVIF_DIR},
+    {"mod_access_compat", "access_checker", RP_PHASE_ACCESS, RP_FAMILY_DENY},
 };
 
 static unsigned module_of(unsigned family)
@@ -120,7 +121,8 @@ static void add_htaccess(work_t *work)
         if (times->span->kind == RP_KIND_HTACCESS) {
             *cost = (rp_line_cost_t){.file = times->span->detail, .directive = ".htaccess", .scope_count = 1,
                                      .args = "read and executed again for each request", .scope = "its directory",
-                                     .flags = RP_LINE_HTACCESS, .evaluated = times->calls, .total_ns = times->self.sum_ns};
+                                     .flags = RP_LINE_HTACCESS, .evaluated = times->calls,
+                                     .total_ns = times->self.sum_ns};
             describe(cost, times->span);
             work->costs->line_count++;
         }
@@ -134,7 +136,7 @@ static void find_live(work_t *work)
     for (unsigned m = 0; m < RP_LINE_MODULES; m++) {
         rp_line_module_t *module = &work->costs->modules[m];
 
-        *module = (rp_line_module_t){modules[m].owner, modules[m].hook, m < 2 ? RP_PHASE_SETENVIF : RP_PHASE_ACCESS, 0, 0};
+        *module = (rp_line_module_t){modules[m].owner, modules[m].hook, modules[m].phase, 0, 0};
         for (unsigned i = 0; i < work->snapshot->span_count; i++) {
             const rp_span_times_t *times = &work->snapshot->spans[i];
             if (times->span->kind == RP_KIND_HOOK && !strcmp(times->span->owner, module->owner)
@@ -279,7 +281,8 @@ static void share_group(shares_t *shares, const rp_group_t *group, const rp_line
 }
 
 /* Allow and Deny stop at the first match, so a line is not reached by requests that a line before it has decided. */
-static double missed_before(const work_t *work, const rp_group_t *group, const rp_line_t *lines, unsigned id, unsigned place)
+static double missed_before(const work_t *work, const rp_group_t *group, const rp_line_t *lines, unsigned id,
+                            unsigned place)
 {
     double matched = 0;
 
@@ -357,7 +360,8 @@ const rp_line_costs_t *rp_line_costs_take(apr_pool_t *pool, const rp_snapshot_t 
     work.group_count = work.table->group_count;
     work.costs->line_count = work.table->line_count;
     work.costs->left_out = work.table->lines_left_out;
-    work.costs->lines = apr_pcalloc(pool, (work.table->line_max + snapshot->span_count + 1) * sizeof(*work.costs->lines));
+    work.costs->lines = apr_pcalloc(pool, (work.table->line_max + snapshot->span_count + 1)
+                                              * sizeof(*work.costs->lines));
     for (unsigned row = 0; row < work.costs->line_count; row++) {
         add_row(&work, row);
     }
@@ -384,7 +388,8 @@ static int costliest_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-unsigned rp_line_costliest(apr_pool_t *pool, const rp_line_costs_t *costs, const rp_line_cost_t **costliest, unsigned max)
+unsigned rp_line_costliest(apr_pool_t *pool, const rp_line_costs_t *costs, const rp_line_cost_t **costliest,
+                           unsigned max)
 {
     const rp_line_cost_t **measured = apr_palloc(pool, (costs->line_count + 1) * sizeof(*measured));
     unsigned count = 0;

@@ -5,7 +5,7 @@
  * Lines with a span of their own cost what was measured live. Replayed lines share the live self time of their module:
  * a group's share is its mean replayed time without that of an empty configuration, times the requests it applied to;
  * within a group the lines replayed alone say who has what. What the module's function costs without any line, and what
- * is not replayed, stays "not attributed". For each module: lines + not attributed == live self time, to the nanosecond.
+ * is not replayed, stays "not attributed". For each module: lines + not attributed == live self time, exactly.
  */
 #ifndef RP_STORE_LINE_COSTS_H
 #define RP_STORE_LINE_COSTS_H
@@ -69,6 +69,7 @@ apr_uint64_t rp_line_mean_ns(const rp_line_cost_t *line);
  * The measured lines, costliest first.
  * @return how many pointers `costliest` was filled with, at most max
  */
-unsigned rp_line_costliest(apr_pool_t *pool, const rp_line_costs_t *costs, const rp_line_cost_t **costliest, unsigned max);
+unsigned rp_line_costliest(apr_pool_t *pool, const rp_line_costs_t *costs, const rp_line_cost_t **costliest,
+                           unsigned max);
 
 #endif

@@ -53,9 +53,10 @@ static apr_uint32_t add_args(rp_line_plan_t *plan, const char *args)
 {
     apr_size_t length = strlen(args);
 
-    return add_text(plan, length <= RP_LINE_ARGS_MAX
-                              ? args
-                              : apr_pstrcat(plan->pool, apr_pstrmemdup(plan->pool, args, RP_LINE_ARGS_MAX), "...", NULL));
+    if (length > RP_LINE_ARGS_MAX) {
+        args = apr_pstrcat(plan->pool, apr_pstrmemdup(plan->pool, args, RP_LINE_ARGS_MAX), "...", NULL);
+    }
+    return add_text(plan, args);
 }
 
 unsigned rp_line_plan_add(rp_line_plan_t *plan, const rp_line_key_t *key)

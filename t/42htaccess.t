@@ -31,7 +31,8 @@ cmp_ok $file->{evaluated}, '>=', 20, 'so at least once for each request';
 my ($span) = $srv->spans($json, kind => 'htaccess');
 is $file->{sum_ns}, $span->{self}{sum_ns}, 'and costs what its span does';
 is $span->{phase}, 'map', 'which is part of map';
-is scalar(grep { $_->{directive} eq '.htaccess' } @{ $json->{lines} }), 1, 'the same rules in <Directory> are not read again';
+is scalar(grep { $_->{directive} eq '.htaccess' } @{ $json->{lines} }), 1,
+    'the same rules in <Directory> are not read again';
 my @inside = grep { $_->{file} =~ /rules\.conf$/ } @{ $json->{lines} };
 is scalar @inside, 300, 'they are lines that are replayed';
 my $page = RpTest::Report::status($srv, 'view=config');

@@ -1,6 +1,6 @@
 /*
- * Folded stacks as flame graph tools read them: phase;owner;line value; where lines are replayed, one frame more. The value is the sum of self time in
- * nanoseconds; all values add up to the total.
+ * Folded stacks as flame graph tools read them: phase;owner;line value, with a frame more where lines are replayed. The
+ * value is the sum of self time in nanoseconds; all values add up to the total.
  */
 #include <httpd.h>
 #include <http_protocol.h>

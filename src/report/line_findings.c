@@ -141,9 +141,9 @@ static void find_htaccess(work_t *work, const rp_line_cost_t *line)
 {
     if (line->flags & RP_LINE_HTACCESS && line->evaluated) {
         add(work, line, 1, line->total_ns,
-            apr_psprintf(work->pool, "this file is read and executed again for each request below its directory, %.3f ms "
-                         "each time; the same lines in <Directory>, with AllowOverride None, are read once at start:",
-                         (double)rp_line_mean_ns(line) / 1e6));
+            apr_psprintf(work->pool, "this file is read and executed again for each request below its directory, "
+                         "%.3f ms each time; the same lines in <Directory>, with AllowOverride None, are read once at "
+                         "start:", (double)rp_line_mean_ns(line) / 1e6));
     }
 }
 

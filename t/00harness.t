@@ -105,7 +105,8 @@ for my $signal (qw(TERM KILL)) {
     my ($server, $dir) = split ' ', <$out>;
     kill $signal, $pid;
     waitpid $pid, 0;
-    ok RpTest::wait_for(sub { !RpTest::Process::alive($server) }), "a test that is ended by SIG$signal leaves no server";
+    ok RpTest::wait_for(sub { !RpTest::Process::alive($server) }),
+        "a test that is ended by SIG$signal leaves no server";
     remove_tree($dir);
 }
 

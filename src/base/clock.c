@@ -40,7 +40,9 @@ static int has_word(const char *list, const char *word)
     size_t length = strlen(word);
 
     for (const char *found = strstr(list, word); found; found = strstr(found + length, word)) {
-        if (found > list && isspace((unsigned char)found[-1]) && (isspace((unsigned char)found[length]) || !found[length])) {
+        int begins = found > list && isspace((unsigned char)found[-1]);
+
+        if (begins && (isspace((unsigned char)found[length]) || !found[length])) {
             return 1;
         }
     }

@@ -2,8 +2,8 @@
  * @file clock.h
  * @brief The clock of every measurement: ticks, as cheap as the machine allows.
  *
- * A tick is one count of the time stamp counter where the kernel itself uses that counter as its clock source and the
- * processor says that it is invariant (its rate is constant and it does not stop), else one nanosecond of CLOCK_MONOTONIC.
+ * A tick is one count of the time stamp counter where the kernel itself uses that counter as its clock source and has
+ * found it invariant (its rate is constant and it does not stop), else one nanosecond of CLOCK_MONOTONIC.
  * Ticks are stored as read; a reader converts them with the clock's description, once.
  */
 #ifndef RP_BASE_CLOCK_H

@@ -160,7 +160,7 @@ typedef struct {
     apr_uint32_t fold_sequence;     /**< odd while the parent moves a departed child's counters */
     apr_uint32_t lost_flights;      /**< requests that died with their child */
     apr_uint64_t spans_offset;
-    apr_uint64_t span_phases_offset; /**< a byte for each span: its phase, where the writer finds all of them together */
+    apr_uint64_t span_phases_offset; /**< a byte for each span: its phase, all of them together */
     apr_uint64_t children_offset;
     apr_uint64_t child_bytes;
     apr_uint64_t shards_offset;  /**< from the start of a child's part */

@@ -10,7 +10,7 @@
 
 /* Tries for a copy without a writer in between. Enough for a child that does nothing but write. */
 #define COPY_TRIES 20000
-/* Tries that wait for the end of one and the same write: its thread may have lost the processor, or its child be dead. */
+/* Tries that wait for the end of one write: its thread may have lost the processor, or its child be dead. */
 #define WRITE_YIELDS 50
 #define WRITE_WAITS 50
 #define FOLD_TRIES 20

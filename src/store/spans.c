@@ -3,7 +3,8 @@
 
 #include "store/spans.h"
 
-static const char *const kind_names[RP_KIND_COUNT] = {"hook", "filter", "log", "require", "password", "htaccess", "api"};
+static const char *const kind_names[RP_KIND_COUNT] = {"hook",     "filter",   "log", "require",
+                                                      "password", "htaccess", "api"};
 
 const char *rp_kind_name(unsigned kind)
 {

@@ -114,7 +114,9 @@ sub requests {
 sub sums_of_spans {
     my ($json) = @_;
     my %sum = map { $_->{phase} => add_up('sum_ns')->bstr } @{ $json->{phases} };
-    $sum{ $_->{phase} } = Math::BigInt->new($sum{ $_->{phase} })->badd($_->{self}{sum_ns})->bstr for @{ $json->{spans} };
+    for my $span (@{ $json->{spans} }) {
+        $sum{ $span->{phase} } = Math::BigInt->new($sum{ $span->{phase} })->badd($span->{self}{sum_ns})->bstr;
+    }
     return { %sum, other => (map { "$_->{self}{sum_ns}" } grep { $_->{phase} eq 'other' } @{ $json->{phases} })[0] };
 }
 

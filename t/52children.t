@@ -6,7 +6,6 @@ use List::Util qw(sum);
 use Test::More;
 use RpTest;
 
-
 # glibc then has nothing to say of the heap.
 my $malloc_is_replaced = $ENV{RP_VALGRIND} || $ENV{RP_LD_PRELOAD};
 

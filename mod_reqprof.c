@@ -15,6 +15,7 @@
 #include "mod_reqprof.h"
 #include "base/settings.h"
 #include "capture/capture.h"
+#include "capture/collector.h"
 #include "capture/queue.h"
 #include "capture/server_conf.h"
 #include "report/handler.h"
@@ -197,6 +198,7 @@ static void register_hooks(apr_pool_t *pool)
     ap_hook_child_init(rp_capture_child_init, NULL, NULL, APR_HOOK_REALLY_FIRST - 10);
     ap_hook_child_status(rp_capture_child_status, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_end_generation(rp_capture_end_generation, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_monitor(rp_collector_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_pre_connection(rp_queue_pre_connection, NULL, NULL, APR_HOOK_REALLY_FIRST - 10);
     ap_hook_handler(rp_report_handler, NULL, NULL, APR_HOOK_MIDDLE);
 }

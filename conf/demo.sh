@@ -17,7 +17,7 @@
 #   DEMO_NO_PROFILER=1    the same server without the profiler, to compare
 #   HTTPD, AB, MODULES    other programs, another directory of httpd's modules
 #
-# A case sets `fragment` and defines case_run, which may call load, report, use_fragment and graceful.
+# A case sets `fragment` and defines case_run, which may call load, report, explain, use_fragment and graceful.
 set -eu
 umask 022 # the children's user must be able to read what root makes
 
@@ -167,6 +167,13 @@ report() {
     if [ -z "${DEMO_NO_PROFILER:-}" ]; then
         echo
         fetch "$url/reqprof-status?format=text" || fail "the profiler gave no report"
+    fi
+}
+
+# What the page says is wrong, in its own sentences.
+explain() {
+    if [ -z "${DEMO_NO_PROFILER:-}" ]; then
+        fetch "$url/reqprof-status?format=text" | grep '^Finding: ' || fail "the profiler has found nothing wrong"
     fi
 }
 

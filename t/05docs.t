@@ -107,7 +107,7 @@ SetOutputFilter DEFLATE
 </Location>
 END
 $srv->get($_) for '/page.html', '/small.txt', '/none';
-my $json     = $srv->json;
+my $json     = $srv->wait_for(sub { my $seen = $srv->json; @{ $seen->{timeline}{blocks} } && $seen }, 20) || $srv->json;
 my $keys     = walk($json, '', {});
 my %unit     = map { section('doc/metrics.md', $_) =~ /^\| `([^`]+)` \| (.*?) ?\|/mg } 'Histograms', 'JSON';
 my @key_rows = map { first_column('doc/metrics.md', $_) } 'Histograms', 'JSON';

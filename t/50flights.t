@@ -111,7 +111,8 @@ END
     kill 'KILL', grep { my $name = -r "/proc/$_/comm" ? do { open my $c, '<', "/proc/$_/comm"; <$c> } : '';
         $name =~ /sleep/ } map { RpTest::Process::children_of($_) } $srv->pid, RpTest::Process::children_of($srv->pid);
     $srv->allow_log(qr{AH0010[56]: piped log program '/bin/sleep 600' failed unexpectedly|AH00646: Error writing to},
-        qr/AH0004[56]: child process \d+ still did not exit/, qr/RP010: child \d+ died with a request in log_transaction/);
+        qr/AH0004[56]: child process \d+ still did not exit/,
+        qr/RP010: child \d+ died with a request in log_transaction/);
     $srv->done;
 }
 

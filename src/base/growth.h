@@ -26,8 +26,8 @@ typedef enum {
 #define RP_GROWTH_POINTS_MIN 8
 
 /**
- * glibc's malloc adds 8 to 23 bytes to a block, which belong to the growth but not to what a module asked for. A growing
- * process's interval therefore reaches this much lower: one block a request.
+ * glibc's malloc adds 8 to 23 bytes to a block, which belong to the growth but not to what a module asked for. A
+ * growing process's interval therefore reaches this much lower: one block a request.
  */
 #define RP_GROWTH_BLOCK_OVERHEAD 24
 

@@ -6,11 +6,13 @@
 #include <mpm_common.h>
 
 #include "capture/capture.h"
+#include "capture/collector.h"
 #include "capture/crash.h"
 #include "capture/filters.h"
 #include "capture/hooks.h"
 #include "capture/htaccess.h"
 #include "capture/lines.h"
+#include "capture/listen.h"
 #include "capture/logs.h"
 #include "capture/providers.h"
 #include "capture/replay.h"
@@ -60,6 +62,8 @@ int rp_capture_open_logs(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     rp_providers_config_done();
     if (!is_rehearsal() && any_enabled(main_server)) {
         rp_logs_wrap(plan, pconf, main_server);
+        /* mod_watchdog looks in its post_config at what has been asked for. */
+        rp_collector_ask_for_ticks(pconf, main_server);
     }
     return OK;
 }
@@ -135,6 +139,8 @@ int rp_capture_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
                      "(a lower ServerLimit or ReqProfMaxSpans needs less)", size.child_max);
         return OK;
     }
+    rp_lasting_current()->epoch = rp_segment_current()->epoch;
+    rp_listen_parent_start();
     warn_of_unwrapped(main_server, unwrapped);
     return OK;
 }

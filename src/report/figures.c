@@ -23,6 +23,11 @@ double rp_figures_per_second(const rp_snapshot_t *snapshot)
     return rp_figures_ratio((double)snapshot->requests, snapshot->seconds);
 }
 
+double rp_figures_uptime_s(const rp_snapshot_t *snapshot)
+{
+    return (double)(snapshot->taken_us - snapshot->segment->started_us) / 1e6;
+}
+
 unsigned rp_figures_long_flights(const rp_snapshot_t *snapshot)
 {
     unsigned count = 0;

@@ -16,6 +16,9 @@ double rp_figures_share(const rp_snapshot_t *snapshot, apr_uint64_t sum_ns);
 /** @return what a part costs the average request, entered or not, in microseconds */
 double rp_figures_us_per_request(const rp_snapshot_t *snapshot, apr_uint64_t sum_ns);
 
+/** @return how long this configuration has been running */
+double rp_figures_uptime_s(const rp_snapshot_t *snapshot);
+
 /** @return finished requests a second over the snapshot's time */
 double rp_figures_per_second(const rp_snapshot_t *snapshot);
 

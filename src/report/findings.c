@@ -76,8 +76,8 @@ static void find_leak(apr_array_header_t *findings, const rp_snapshot_t *snapsho
     const rp_child_times_t *worst = worst_leak(snapshot);
 
     if (worst) {
-        say(findings, apr_psprintf(findings->pool, "Memory grows with the requests: child %u by %.0f bytes a request (95 %% "
-                                   "CI %.0f to %.0f), %s private after %s requests. MaxConnectionsPerChild bounds what "
+        say(findings, apr_psprintf(findings->pool, "Memory grows with the requests: child %u by %.0f bytes a request "
+                                   "(95 %% CI %.0f to %.0f), %s private after %s requests. MaxConnectionsPerChild bounds what "
                                    "a leak can take.",
                                    worst->pid, worst->growth.bytes_per_request, worst->growth.low, worst->growth.high,
                                    rp_size(findings->pool, worst->life.private_bytes),
@@ -90,8 +90,33 @@ static void find_deaths(apr_array_header_t *findings, const rp_snapshot_t *snaps
     unsigned lost = snapshot->segment->lost_flights;
 
     if (lost) {
-        say(findings, apr_psprintf(findings->pool, "%u request%s died with %s child since this configuration started.", lost,
-                                   lost == 1 ? "" : "s", lost == 1 ? "its" : "their"));
+        say(findings, apr_psprintf(findings->pool, "%u request%s died with %s child since this configuration started.",
+                                   lost, lost == 1 ? "" : "s", lost == 1 ? "its" : "their"));
+    }
+}
+
+static void find_full_queue(apr_array_header_t *findings, const rp_lasting_t *lasting, const rp_listen_t *listen)
+{
+    if (lasting->overflows && listen->queue_longest >= listen->queue_limit) {
+        say(findings, apr_psprintf(findings->pool, "The accept queue of %s holds %u connections and was full: %s "
+                                   "connections found no room, and their clients try again after 1, 3 and 7 s. All workers were busy for "
+                                   "%.0f s: more of them (MaxRequestWorkers) or a longer queue (ListenBacklog) help.",
+                                   listen->address, listen->queue_limit,
+                                   rp_grouped(findings->pool, lasting->overflows),
+                                   (double)lasting->all_busy_us / 1e6));
+    }
+}
+
+static void find_backlog(apr_array_header_t *findings, const rp_snapshot_t *snapshot)
+{
+    const rp_lasting_t *lasting = snapshot->lasting;
+
+    if (lasting->gauges.workers_max && lasting->gauges.workers_busy >= lasting->gauges.workers_max) {
+        say(findings, apr_psprintf(findings->pool, "All %u workers are busy: new connections wait in the kernel.",
+                                   lasting->gauges.workers_max));
+    }
+    for (unsigned i = 0; i < lasting->listen_count; i++) {
+        find_full_queue(findings, lasting, &lasting->listens[i]);
     }
 }
 
@@ -100,6 +125,7 @@ apr_array_header_t *rp_findings(apr_pool_t *pool, const rp_snapshot_t *snapshot)
     apr_array_header_t *findings = apr_array_make(pool, 8, sizeof(const char *));
 
     find_hangs(findings, snapshot);
+    find_backlog(findings, snapshot);
     find_deaths(findings, snapshot);
     find_leak(findings, snapshot);
     return findings;

@@ -1,5 +1,6 @@
 #include <string.h>
 #include <apr_strings.h>
+#include <apr_time.h>
 #include <httpd.h>
 #include <http_core.h>
 #include <http_protocol.h>
@@ -55,10 +56,17 @@ static const char *no_such_child(request_rec *r, const rp_params_t *params)
                         params->child_pid, running);
 }
 
+static const rp_snapshot_t *take_snapshot(apr_pool_t *pool, const rp_params_t *params)
+{
+    rp_segment_t *segment = rp_segment_current();
+
+    return params->child_pid ? rp_snapshot_take(pool, segment, params->child_pid)
+                             : rp_snapshot_window(pool, segment, params->window, apr_time_now());
+}
+
 static int answer_report(request_rec *r, const rp_params_t *params)
 {
-    rp_report_t report = {params, rp_snapshot_take(r->pool, rp_segment_current(), params->child_pid),
-                          ap_get_server_description()};
+    rp_report_t report = {params, take_snapshot(r->pool, params), ap_get_server_description()};
 
     if (!report.snapshot) {
         return answer_sentence(r, HTTP_SERVICE_UNAVAILABLE,

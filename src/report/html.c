@@ -17,6 +17,9 @@
 #include "report/findings.h"
 #include "report/render.h"
 #include "report/template.h"
+#include "report/timeline.h"
+
+#define BLOCK_ROWS 30
 
 /* What is being printed: the report, and the current row of each list. */
 typedef struct {
@@ -33,6 +36,11 @@ typedef struct {
     const rp_death_t *death;
     const apr_array_header_t *findings;
     const char *finding;
+    rp_window_t window; /* of the links */
+    const rp_listen_t *listen;
+    rp_timeline_t timeline;
+    const rp_block_t *block;
+    unsigned block_phase;
     const rp_dropped_t *drop;
 } page_t;
 
@@ -142,10 +150,28 @@ static void put_child_link(const page_t *page)
     }
 }
 
+static void put_block_share(const page_t *page)
+{
+    const rp_block_series_t *series = page->block->series;
+
+    ap_rprintf(page->r, "%.2f", 100 * rp_figures_ratio((double)series[RP_SERIES_PHASES + page->block_phase].sum_ns,
+                                                     (double)series[RP_SERIES_TOTAL].sum_ns));
+}
+
+static void put_queue_mean(const page_t *page)
+{
+    put_ns(page, rp_snapshot_mean_ns(&page->snapshot->queue));
+}
+
 /* What a child has not said yet is a dash. */
 static void put_child_bytes(const page_t *page, apr_uint64_t bytes)
 {
     ap_rputs(page->child->life.sampled_us ? rp_size(page->r->pool, bytes) : "–", page->r);
+}
+
+static void put_child_growth(const page_t *page)
+{
+    ap_rputs(page->child->pid ? rp_figures_growth(page->r->pool, &page->child->growth) : "–", page->r);
 }
 
 static void put_child_cpu(const page_t *page)
@@ -295,6 +321,38 @@ static int finding_row(page_t *page, unsigned index)
     return 1;
 }
 
+static int window_row(page_t *page, unsigned index)
+{
+    page->window = (rp_window_t)index;
+    return index < RP_WINDOW_COUNT;
+}
+
+static int listen_row(page_t *page, unsigned index)
+{
+    page->listen = &page->snapshot->lasting->listens[index];
+    return index < page->snapshot->lasting->listen_count;
+}
+
+/* Newest first, as many as fit on a screen. */
+static int block_row(page_t *page, unsigned index)
+{
+    if (index >= page->timeline.count || index >= BLOCK_ROWS) {
+        return 0;
+    }
+    page->block = &page->timeline.blocks[page->timeline.count - 1 - index];
+    return 1;
+}
+
+static int block_phase_row(page_t *page, unsigned index)
+{
+    for (page->block_phase = 0; page->block_phase < RP_PHASE_COUNT; page->block_phase++) {
+        if (page->block->series[RP_SERIES_PHASES + page->block_phase].sum_ns && !index--) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int death_row(page_t *page, unsigned index)
 {
     page->death = &page->snapshot->deaths[index];
@@ -355,6 +413,7 @@ void rp_render_html(request_rec *r, const rp_report_t *report)
         rp_render_config(r, report);
         return;
     }
+    page.timeline = rp_timeline(r->pool, report->snapshot);
     page.findings = rp_findings(r->pool, report->snapshot);
     rp_figures_dropped(page.dropped, report->snapshot);
     rp_template_run(&template, rp_asset_page_html);

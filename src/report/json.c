@@ -1,5 +1,6 @@
 #include <httpd.h>
 #include <http_protocol.h>
+#include <apr_time.h>
 
 #include "mod_reqprof.h"
 #include "base/escape.h"
@@ -8,6 +9,7 @@
 #include "report/findings.h"
 #include "report/lines.h"
 #include "report/render.h"
+#include "report/timeline.h"
 #include "store/spans.h"
 
 #define U64 "%" APR_UINT64_T_FMT
@@ -65,7 +67,7 @@ static void put_server(request_rec *r, const rp_report_t *report)
     ap_rputs(",", r);
     put_string(r, "mpm", segment->mpm);
     ap_rprintf(r, ",\"epoch\":%u,\"started\":\"%s\",\"uptime_s\":%.3f}", segment->epoch,
-               rp_iso_time(r->pool, segment->started_us), report->snapshot->seconds);
+               rp_iso_time(r->pool, segment->started_us), rp_figures_uptime_s(report->snapshot));
 }
 
 static void put_profiler(request_rec *r, const rp_snapshot_t *snapshot)
@@ -91,7 +93,7 @@ static void put_window(request_rec *r, const rp_report_t *report)
     const rp_snapshot_t *snapshot = report->snapshot;
 
     ap_rprintf(r, "\"window\":{\"name\":\"%s\",\"start\":\"%s\",\"end\":\"%s\",\"seconds\":%.3f}",
-               rp_window_name(report->params->window), rp_iso_time(r->pool, snapshot->segment->started_us),
+               rp_window_name(report->params->window), rp_iso_time(r->pool, snapshot->begun_us),
                rp_iso_time(r->pool, snapshot->taken_us), snapshot->seconds);
 }
 
@@ -249,6 +251,60 @@ static void put_deaths(request_rec *r, const rp_snapshot_t *snapshot)
     ap_rputs("]", r);
 }
 
+static void put_workers(request_rec *r, const rp_snapshot_t *snapshot)
+{
+    const rp_lasting_t *lasting = snapshot->lasting;
+
+    ap_rprintf(r, "\"workers\":{\"busy\":%u,\"max\":%u,\"all_busy_s\":%.3f},\n\"kernel\":{\"listen_overflows\":" U64
+               ",\"listen_drops\":" U64 "},\n\"listen\":[",
+               lasting->gauges.workers_busy, lasting->gauges.workers_max, (double)lasting->all_busy_us / 1e6,
+               lasting->overflows, lasting->drops);
+    for (unsigned i = 0; i < lasting->listen_count; i++) {
+        const rp_listen_t *listen = &lasting->listens[i];
+
+        ap_rprintf(r, "%s{\"address\":\"%s\",\"queue_length\":%u,\"queue_limit\":%u,\"queue_longest\":%u}",
+                   comma(i), rp_escape_json(r->pool, listen->address), listen->queue_length, listen->queue_limit,
+                   listen->queue_longest);
+    }
+    ap_rputs("]", r);
+}
+
+static void put_series(request_rec *r, const char *name, const rp_block_series_t *series)
+{
+    ap_rprintf(r, "\"%s\":{\"count\":%u,\"sum_ns\":" U64 ",\"p50_ns\":" U64 ",\"p99_ns\":" U64 "}", name, series->count,
+               series->sum_ns, rp_block_quantile_ns(series, 0.5), rp_block_quantile_ns(series, 0.99));
+}
+
+static void put_block(request_rec *r, const rp_block_t *block)
+{
+    ap_rprintf(r, "{\"start\":\"%s\",\"epoch\":%u,\"requests\":%u,",
+               rp_iso_time(r->pool, apr_time_from_sec(block->start_s)), block->epoch, block->requests);
+    ap_rprintf(r, "\"in_flight\":%u,\"in_flight_over_1s\":%u,\"workers_busy\":%u,\"workers_max\":%u,"
+               "\"private_bytes\":" U64 ",", block->gauges.flights, block->gauges.long_flights, block->gauges.workers_busy,
+               block->gauges.workers_max, block->gauges.private_bytes);
+    put_series(r, "total", &block->series[RP_SERIES_TOTAL]);
+    ap_rputs(",", r);
+    put_series(r, "queue", &block->series[RP_SERIES_QUEUE]);
+    ap_rputs(",\"phases\":{", r);
+    for (unsigned i = 0; i < RP_PHASE_COUNT; i++) {
+        ap_rputs(i ? "," : "", r);
+        put_series(r, rp_phase_name(i), &block->series[RP_SERIES_PHASES + i]);
+    }
+    ap_rputs("}}", r);
+}
+
+static void put_timeline(request_rec *r, const rp_snapshot_t *snapshot)
+{
+    rp_timeline_t timeline = rp_timeline(r->pool, snapshot);
+
+    ap_rprintf(r, "\"timeline\":{\"step_s\":%u,\"blocks\":[", timeline.step_s);
+    for (unsigned i = 0; i < timeline.count; i++) {
+        ap_rputs(comma(i), r);
+        put_block(r, &timeline.blocks[i]);
+    }
+    ap_rputs("]}", r);
+}
+
 static void put_findings(request_rec *r, const rp_snapshot_t *snapshot)
 {
     const apr_array_header_t *findings = rp_findings(r->pool, snapshot);
@@ -263,7 +319,7 @@ static void put_findings(request_rec *r, const rp_snapshot_t *snapshot)
 static void put_epochs(request_rec *r, const rp_snapshot_t *snapshot)
 {
     ap_rprintf(r, "\"epochs\":[{\"id\":%u,\"started\":\"%s\",\"ended\":null,\"requests\":" U64 "}]",
-               snapshot->segment->epoch, rp_iso_time(r->pool, snapshot->segment->started_us), snapshot->requests);
+               snapshot->segment->epoch, rp_iso_time(r->pool, snapshot->segment->started_us), snapshot->epoch_requests);
 }
 
 static void put_head(request_rec *r, const rp_report_t *report)
@@ -285,7 +341,8 @@ static void put_head(request_rec *r, const rp_report_t *report)
 void rp_render_json(request_rec *r, const rp_report_t *report)
 {
     static void (*const lists[])(request_rec *r, const rp_snapshot_t *snapshot) = {
-        put_phases, put_spans, put_children, put_flights, put_deaths, put_findings, put_epochs, rp_lines_put_json};
+        put_phases, put_spans, put_children, put_flights, put_deaths, put_findings, put_workers,
+        put_timeline, put_epochs, rp_lines_put_json};
 
     put_head(r, report);
     for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {

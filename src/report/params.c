@@ -12,7 +12,12 @@ static const char *const format_names[] = {
 #undef RP_FORMAT
     NULL
 };
-static const char *const window_names[] = {"epoch", NULL};
+static const char *const window_names[] = {
+#define RP_WINDOW(id, name, seconds) name,
+#include "base/windows.def"
+#undef RP_WINDOW
+    NULL
+};
 static const char *const view_names[] = {"overview", "config", NULL};
 
 /* @return the value's place in a list, or -1 */
@@ -174,10 +179,9 @@ const char *rp_params_parse(rp_params_t *params, apr_pool_t *pool, const char *q
     for (pair = apr_strtok(rest, "&", &state); pair && !wrong; pair = apr_strtok(NULL, "&", &state)) {
         wrong = set_pair(params, pool, pair);
     }
+    if (!wrong && params->child_pid && params->window != RP_WINDOW_EPOCH) {
+        return apr_pstrcat(pool, "window \"", rp_window_name(params->window),
+                           "\" with child: accepted is epoch, since windows are kept for all children together", NULL);
+    }
     return wrong;
-}
-
-const char *rp_window_name(rp_window_t window)
-{
-    return window_names[window];
 }

@@ -7,6 +7,8 @@
 
 #include <apr_pools.h>
 
+#include "base/windows.h"
+
 #define RP_REFRESH_MAX_S 3600
 #define RP_REFRESH_DEFAULT_S 10
 
@@ -16,10 +18,6 @@ typedef enum {
 #undef RP_FORMAT
     RP_FORMAT_COUNT
 } rp_format_t;
-
-typedef enum {
-    RP_WINDOW_EPOCH
-} rp_window_t;
 
 typedef enum {
     RP_VIEW_OVERVIEW,
@@ -41,8 +39,5 @@ typedef struct {
  *         sent, without control characters but not escaped for HTML.
  */
 const char *rp_params_parse(rp_params_t *params, apr_pool_t *pool, const char *query);
-
-/** @return "epoch": as the parameter and the reports spell it */
-const char *rp_window_name(rp_window_t window);
 
 #endif

@@ -59,8 +59,8 @@ static void put_server(request_rec *r, const rp_report_t *report)
     ap_rprintf(r, "ClockReadNs: %.1f\n", segment->clock.read_ticks * segment->clock.ns_per_tick);
     ap_rprintf(r, "Epoch: %u\n", segment->epoch);
     ap_rprintf(r, "Started: %s\n", rp_iso_time(r->pool, segment->started_us));
-    ap_rprintf(r, "Uptime: %.3f\n", report->snapshot->seconds);
-    ap_rprintf(r, "Window: %s\n", rp_window_name(report->params->window));
+    ap_rprintf(r, "Uptime: %.3f\n", rp_figures_uptime_s(report->snapshot));
+    ap_rprintf(r, "Window: %s, %.3f s\n", rp_window_name(report->params->window), report->snapshot->seconds);
     if (report->params->child_pid) {
         ap_rprintf(r, "OnlyChild: %u\n", report->params->child_pid);
     }
@@ -166,7 +166,7 @@ static void put_logs(request_rec *r, const rp_snapshot_t *snapshot)
 
 static void put_children(request_rec *r, const rp_snapshot_t *snapshot)
 {
-    ap_rputs("\n# Children; those that have gone are one row, with process number 0. Memory and CPU as the child last said.\n"
+    ap_rputs("\n# Children; those that have gone are one row, with process number 0. Memory and CPU: as each last said.\n"
              "#          pid state     requests connections  mean us     50% us     99% us    private MB    RSS MB"
              "  heap used MB   CPU s growth\n", r);
     for (unsigned i = 0; i < snapshot->child_count; i++) {
@@ -228,6 +228,26 @@ static void put_findings(request_rec *r, const rp_snapshot_t *snapshot)
     }
 }
 
+static void put_workers(request_rec *r, const rp_snapshot_t *snapshot)
+{
+    const rp_lasting_t *lasting = snapshot->lasting;
+
+    ap_rprintf(r, "\n# Workers and accept queues, as last looked at; the queue histogram is of new connections.\n"
+               "WorkersBusy: %u\nWorkersMax: %u\nAllWorkersBusySeconds: %.3f\n"
+               "ListenOverflows: " U64 "\nListenDrops: " U64 "\n",
+               lasting->gauges.workers_busy, lasting->gauges.workers_max, (double)lasting->all_busy_us / 1e6,
+               lasting->overflows, lasting->drops);
+    for (unsigned i = 0; i < lasting->listen_count; i++) {
+        const rp_listen_t *listen = &lasting->listens[i];
+
+        ap_rprintf(r, "Listen: %s queue %u of %u, longest %u\n", listen->address, listen->queue_length,
+                   listen->queue_limit, listen->queue_longest);
+    }
+    ap_rprintf(r, "Queue: " U64 " connections, mean us %.1f, 50%% %.1f, 99%% %.1f, 100%% %.1f\n",
+               snapshot->queue.hist.head->count, mean_us(&snapshot->queue),
+               quantile_us(snapshot, &snapshot->queue, 0.5), quantile_us(snapshot, &snapshot->queue, 0.99), quantile_us(snapshot, &snapshot->queue, 1));
+}
+
 static void put_proof(request_rec *r, const rp_snapshot_t *snapshot)
 {
     ap_rprintf(r, "\nPartsAddUp: %s, phases " U64 " ns, spans " U64 " ns + other " U64 " ns, total " U64 " ns\n",
@@ -239,7 +259,7 @@ void rp_render_text(request_rec *r, const rp_report_t *report)
 {
     static void (*const parts[])(request_rec *r, const rp_snapshot_t *snapshot) = {
         put_findings, put_requests, put_profiler, put_phases, put_spans, rp_lines_put_text, put_logs,
-        put_children, put_flights, put_deaths, put_proof};
+        put_workers, put_children, put_flights, put_deaths, put_proof};
 
     put_server(r, report);
     for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

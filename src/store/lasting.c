@@ -37,3 +37,12 @@ apr_status_t rp_lasting_parent_find(apr_pool_t *process_pool)
     current = found;
     return current ? APR_SUCCESS : create(process_pool);
 }
+
+int rp_lasting_claim(rp_lasting_t *lasting, apr_int64_t now_us, apr_int64_t pause_us)
+{
+    apr_int64_t last_us = __atomic_load_n(&lasting->collected_us, __ATOMIC_RELAXED);
+
+    return (now_us - last_us >= pause_us || now_us < last_us)
+           && __atomic_compare_exchange_n(&lasting->collected_us, &last_us, now_us, 0, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED);
+}

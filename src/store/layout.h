@@ -171,6 +171,8 @@ typedef struct {
     apr_uint64_t departed_flights_dropped; /**< pool_flights, of the departed */
     apr_uint64_t departed_dropped_busy;
     apr_uint64_t life_offset; /**< from the start of a child's part */
+    apr_uint64_t marks_offset; /**< sums of earlier times, for windows: see marks.h */
+    apr_uint64_t mark_bytes;
     char mpm[16];
     apr_uint64_t lines_offset; /**< rp_lines_t; 0: no configuration lines are kept */
 } rp_segment_t;

@@ -4,6 +4,7 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "store/marks.h"
 #include "store/segment.h"
 
 /* What outlives a restart, in the process pool: the module's code may be unloaded in between, so no code pointers. */
@@ -136,7 +137,9 @@ static void lay_out(rp_segment_t *head, const rp_settings_t *settings, const rp_
     head->tallies_offset = align(head->flights_offset + head->flight_max * sizeof(rp_flight_t));
     head->tally_bytes = align(head->span_max * (sizeof(rp_tally_entry_t) + sizeof(apr_uint16_t)));
     head->child_bytes = align(head->tallies_offset + head->flight_max * head->tally_bytes);
-    head->bytes = align(head->children_offset + (head->child_max + 1) * head->child_bytes);
+    head->marks_offset = align(head->children_offset + (head->child_max + 1) * head->child_bytes);
+    head->mark_bytes = align(sizeof(rp_mark_t) + head->shard_bytes);
+    head->bytes = head->marks_offset + RP_MARK_COUNT * head->mark_bytes;
     if (size->lines) {
         head->lines_offset = head->bytes;
         head->bytes += rp_lines_bytes(size->lines, head->span_max);

@@ -1,10 +1,12 @@
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <apr_strings.h>
 #include <apr_time.h>
 
 #include "store/lasting.h"
 #include "store/life.h"
+#include "store/marks.h"
 #include "store/shard.h"
 #include "store/snapshot.h"
 
@@ -168,8 +170,9 @@ static void list_spans(builder_t *b)
 
 static void list_deaths(rp_snapshot_t *snapshot, apr_pool_t *pool)
 {
-    const rp_lasting_t *lasting = rp_lasting_current();
+    rp_lasting_t *lasting = rp_lasting_current();
 
+    snapshot->lasting = lasting;
     if (lasting) {
         snapshot->deaths = apr_palloc(pool, RP_DEATH_MAX * sizeof(*snapshot->deaths));
         snapshot->death_count = rp_deaths_list(&lasting->deaths, snapshot->deaths);
@@ -213,7 +216,39 @@ static void add_up(builder_t *b, apr_uint32_t child_pid)
     }
 }
 
-const rp_snapshot_t *rp_snapshot_take(apr_pool_t *pool, rp_segment_t *segment, apr_uint32_t child_pid)
+/* The window's own sums, converted span by span as those of a child are. */
+static void convert_window(builder_t *b)
+{
+    rp_child_times_t window = {0};
+
+    b->now = &window;
+    b->snapshot->total.sum_ns = 0;
+    for (int i = 0; i < RP_PHASE_COUNT; i++) {
+        b->snapshot->phases[i].sum_ns = 0;
+    }
+    memset(b->span_ns, 0, b->segment->span_max * sizeof(*b->span_ns));
+    add_sums_ns(b, b->sums);
+}
+
+static void take_window(builder_t *b, rp_window_t window, apr_int64_t now_us)
+{
+    rp_snapshot_t *snapshot = b->snapshot;
+
+    snapshot->window = window;
+    snapshot->epoch_requests = b->sums->requests;
+    snapshot->taken_us = now_us;
+    snapshot->begun_us = b->segment->started_us;
+    if (window != RP_WINDOW_EPOCH) {
+        snapshot->begun_us = rp_marks_subtract(b->segment, b->sums, window, now_us);
+    }
+    if (snapshot->begun_us != b->segment->started_us) {
+        convert_window(b);
+    }
+    snapshot->seconds = (double)(snapshot->taken_us - snapshot->begun_us) / APR_USEC_PER_SEC;
+}
+
+static const rp_snapshot_t *take(apr_pool_t *pool, rp_segment_t *segment, apr_uint32_t child_pid, rp_window_t window,
+                                 apr_int64_t now_us)
 {
     builder_t b = {.segment = segment, .pool = pool};
 
@@ -221,8 +256,8 @@ const rp_snapshot_t *rp_snapshot_take(apr_pool_t *pool, rp_segment_t *segment, a
         return NULL;
     }
     add_up(&b, child_pid);
-    b.snapshot->taken_us = apr_time_now();
-    b.snapshot->seconds = (double)(b.snapshot->taken_us - segment->started_us) / APR_USEC_PER_SEC;
+    take_window(&b, window, now_us ? now_us : apr_time_now());
+    b.snapshot->sums = b.sums;
     b.snapshot->requests = b.sums->requests;
     b.snapshot->unbalanced = b.sums->unbalanced;
     b.snapshot->queue.sum_ns = rp_clock_ns(&segment->clock, b.sums->queue.head.sum);
@@ -237,6 +272,16 @@ const rp_snapshot_t *rp_snapshot_take(apr_pool_t *pool, rp_segment_t *segment, a
     b.snapshot->flight_count = rp_flights_list(&b.snapshot->flights, pool, segment, child_pid);
     list_deaths(b.snapshot, pool);
     return b.snapshot;
+}
+
+const rp_snapshot_t *rp_snapshot_take(apr_pool_t *pool, rp_segment_t *segment, apr_uint32_t child_pid)
+{
+    return take(pool, segment, child_pid, RP_WINDOW_EPOCH, 0);
+}
+
+const rp_snapshot_t *rp_snapshot_window(apr_pool_t *pool, rp_segment_t *segment, rp_window_t window, apr_int64_t now_us)
+{
+    return take(pool, segment, 0, window, now_us);
 }
 
 apr_uint64_t rp_snapshot_quantile_ns(const rp_snapshot_t *snapshot, const rp_times_t *times, double q)

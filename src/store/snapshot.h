@@ -12,7 +12,9 @@
 
 #include "store/deaths.h"
 #include "store/flights.h"
+#include "store/lasting.h"
 #include "store/layout.h"
+#include "base/windows.h"
 
 /** A histogram to report. Bucket bounds are ticks: convert with rp_snapshot_quantile_ns(). */
 typedef struct {
@@ -44,9 +46,12 @@ typedef struct {
 
 typedef struct {
     const rp_segment_t *segment; /**< clock, epoch, start, mpm, sizes, drops */
+    rp_window_t window;
+    apr_int64_t begun_us; /**< where the window begins */
     apr_int64_t taken_us;
     double seconds; /**< covered by the counters */
     apr_uint64_t requests;
+    apr_uint64_t epoch_requests; /**< of the whole epoch, whatever the window */
     apr_uint64_t by_status[RP_STATUS_CLASSES];
     apr_uint64_t unbalanced;
     apr_uint64_t dropped_busy;
@@ -56,12 +61,14 @@ typedef struct {
     rp_times_t total;
     rp_times_t queue; /**< how long new connections lay in the kernel; beside the total, not part of it */
     rp_times_t phases[RP_PHASE_COUNT]; /**< count is requests that entered the phase */
+    rp_shard_t *sums;                  /**< what all of this is from, in ticks; cells of all spans follow it */
     rp_span_times_t *spans;            /**< entered at least once; by phase, then costliest first; "other" included */
     unsigned span_count;
     rp_child_times_t *children;
     unsigned child_count;
     rp_flight_view_t *flights; /**< longest first; of all epochs that still serve */
     unsigned flight_count;
+    rp_lasting_t *lasting; /**< accept queues, workers, blocks; NULL when there is none */
     rp_death_t *deaths; /**< requests that died with their child, the newest first; of all epochs */
     unsigned death_count;
 } rp_snapshot_t;
@@ -72,6 +79,14 @@ typedef struct {
  * @return NULL when there is no segment. Any thread of any process; the memory is the pool's.
  */
 const rp_snapshot_t *rp_snapshot_take(apr_pool_t *pool, rp_segment_t *segment, apr_uint32_t child_pid);
+
+/**
+ * Take a snapshot of a window: requests, statuses, total, queue, phases and spans are those that ended in it; children,
+ * flights, deaths and drops are as ever.
+ * @param now_us the time now
+ */
+const rp_snapshot_t *rp_snapshot_window(apr_pool_t *pool, rp_segment_t *segment, rp_window_t window,
+                                        apr_int64_t now_us);
 
 /** @return the quantile q (0..1) in ns, rounded; 0 gives min, 1 gives max */
 apr_uint64_t rp_snapshot_quantile_ns(const rp_snapshot_t *snapshot, const rp_times_t *times, double q);

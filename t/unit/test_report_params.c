@@ -111,7 +111,7 @@ static void percent_encoding_is_decoded(void **state)
 static void a_wrong_value_is_answered_with_what_is_accepted(void **state)
 {
     (void)state;
-    assert_string_equal(parse("window=5x"), "window \"5x\": accepted is epoch");
+    assert_string_equal(parse("window=5x"), "window \"5x\": accepted is 10s, 1m, 5m, 1h, 24h or epoch");
     assert_string_equal(parse("format=xml"), "format \"xml\": accepted is html, json, text or folded");
     assert_string_equal(parse("format"), "format without a value: accepted is html, json, text or folded");
     assert_string_equal(parse("refresh=x"), "refresh \"x\": accepted is a number of seconds from 1 to 3600");

@@ -77,8 +77,8 @@ static void find_leak(apr_array_header_t *findings, const rp_snapshot_t *snapsho
 
     if (worst) {
         say(findings, apr_psprintf(findings->pool, "Memory grows with the requests: child %u by %.0f bytes a request "
-                                   "(95 %% CI %.0f to %.0f), %s private after %s requests. MaxConnectionsPerChild bounds what "
-                                   "a leak can take.",
+                                   "(95 %% CI %.0f to %.0f), %s private after %s requests. MaxConnectionsPerChild "
+                                   "bounds what a leak can take.",
                                    worst->pid, worst->growth.bytes_per_request, worst->growth.low, worst->growth.high,
                                    rp_size(findings->pool, worst->life.private_bytes),
                                    rp_grouped(findings->pool, worst->requests)));
@@ -99,8 +99,9 @@ static void find_full_queue(apr_array_header_t *findings, const rp_lasting_t *la
 {
     if (lasting->overflows && listen->queue_longest >= listen->queue_limit) {
         say(findings, apr_psprintf(findings->pool, "The accept queue of %s holds %u connections and was full: %s "
-                                   "connections found no room, and their clients try again after 1, 3 and 7 s. All workers were busy for "
-                                   "%.0f s: more of them (MaxRequestWorkers) or a longer queue (ListenBacklog) help.",
+                                   "connections found no room, and their clients try again after 1, 3 and "
+                                   "7 s. All workers were busy for %.0f s: more of them (MaxRequestWorkers) or a "
+                                   "longer queue (ListenBacklog) help.",
                                    listen->address, listen->queue_limit,
                                    rp_grouped(findings->pool, lasting->overflows),
                                    (double)lasting->all_busy_us / 1e6));

@@ -280,8 +280,8 @@ static void put_block(request_rec *r, const rp_block_t *block)
     ap_rprintf(r, "{\"start\":\"%s\",\"epoch\":%u,\"requests\":%u,",
                rp_iso_time(r->pool, apr_time_from_sec(block->start_s)), block->epoch, block->requests);
     ap_rprintf(r, "\"in_flight\":%u,\"in_flight_over_1s\":%u,\"workers_busy\":%u,\"workers_max\":%u,"
-               "\"private_bytes\":" U64 ",", block->gauges.flights, block->gauges.long_flights, block->gauges.workers_busy,
-               block->gauges.workers_max, block->gauges.private_bytes);
+               "\"private_bytes\":" U64 ",", block->gauges.flights, block->gauges.long_flights,
+               block->gauges.workers_busy, block->gauges.workers_max, block->gauges.private_bytes);
     put_series(r, "total", &block->series[RP_SERIES_TOTAL]);
     ap_rputs(",", r);
     put_series(r, "queue", &block->series[RP_SERIES_QUEUE]);

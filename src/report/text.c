@@ -166,7 +166,7 @@ static void put_logs(request_rec *r, const rp_snapshot_t *snapshot)
 
 static void put_children(request_rec *r, const rp_snapshot_t *snapshot)
 {
-    ap_rputs("\n# Children; those that have gone are one row, with process number 0. Memory and CPU: as each last said.\n"
+    ap_rputs("\n# Children; those that have gone are one row, with process number 0. Memory, CPU: as last said.\n"
              "#          pid state     requests connections  mean us     50% us     99% us    private MB    RSS MB"
              "  heap used MB   CPU s growth\n", r);
     for (unsigned i = 0; i < snapshot->child_count; i++) {
@@ -245,7 +245,8 @@ static void put_workers(request_rec *r, const rp_snapshot_t *snapshot)
     }
     ap_rprintf(r, "Queue: " U64 " connections, mean us %.1f, 50%% %.1f, 99%% %.1f, 100%% %.1f\n",
                snapshot->queue.hist.head->count, mean_us(&snapshot->queue),
-               quantile_us(snapshot, &snapshot->queue, 0.5), quantile_us(snapshot, &snapshot->queue, 0.99), quantile_us(snapshot, &snapshot->queue, 1));
+               quantile_us(snapshot, &snapshot->queue, 0.5), quantile_us(snapshot, &snapshot->queue, 0.99),
+               quantile_us(snapshot, &snapshot->queue, 1));
 }
 
 static void put_proof(request_rec *r, const rp_snapshot_t *snapshot)

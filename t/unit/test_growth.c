@@ -75,7 +75,7 @@ static void the_interval_covers_what_was_asked_for_when_malloc_takes_more(void *
     assert_true(growth.high - growth.low < 100);
 }
 
-/* The covering rate of a 95 % interval, less the allowance at its lower end: of 400 lives, no more than a tenth miss. */
+/* The covering rate of a 95 % interval, less the allowance at its lower end: of 400 lives, at most a tenth miss. */
 static void the_interval_covers_the_slope_about_as_often_as_it_says(void **state)
 {
     unsigned missed = 0;

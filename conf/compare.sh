@@ -125,7 +125,7 @@ measure() {
     read_report after
     end_serving
     perl "$conf/sums.pl" "$root/before.json" "$root/after.json" >"$root/sums"
-    sed "s/^/$round	$1	/" "$root/sums" >>"$root/rounds"
+    side=$1 round=$round perl -pe 's/^/$ENV{round}\t$ENV{side}\t/' "$root/sums" >>"$root/rounds"
 }
 
 now_ns() {

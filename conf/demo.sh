@@ -57,7 +57,7 @@ report() {
 
 # What the page says is wrong, in its own sentences.
 explain() {
-    if [ -z "${DEMO_NO_PROFILER:-}" ]; then
+    if [ -z "$no_profiler" ]; then
         fetch "$url/reqprof-status?format=text" | grep '^Finding: ' || fail "the profiler has found nothing wrong"
     fi
 }

@@ -61,6 +61,7 @@ for my $mpm (qw(prefork event)) {
     my $srv = RpTest->start(mpm => 'prefork', status_vhost => 1, crash => 1,
         allow_log => [qr/exit signal/], expect_log => qr/RP011: child \d+ died while it served no request/);
     my ($pid) = $srv->children;
+    ok $srv->wait_for(sub { grep { $_->{pid} == $pid } @{ $srv->json->{children} } }, 10), 'a child that is ready';
     kill 'KILL', $pid;
     ok $srv->wait_for(sub { grep { /RP011: child $pid / } $srv->error_log }, 10), 'a killed idle child is noticed';
     is $srv->json->{requests}{lost}, 0, 'and it lost no request';

@@ -372,37 +372,9 @@ static int drop_row(page_t *page, unsigned index)
 
 /* ---- the names in the file ---- */
 
-#define RP_VALUE(name, statement)                                                                                      \
-    static void value_##name(void *context)                                                                            \
-    {                                                                                                                  \
-        const page_t *page = context;                                                                                  \
-        statement;                                                                                                     \
-    }
-#include "report/page_values.def"
-#undef RP_VALUE
-
-#define RP_LIST(name, there_is)                                                                                        \
-    static int list_##name(void *context, unsigned index)                                                              \
-    {                                                                                                                  \
-        page_t *page = context;                                                                                        \
-        return (there_is) != 0;                                                                                        \
-    }
-#include "report/page_lists.def"
-#undef RP_LIST
-
-static const rp_template_value_t values[] = {
-#define RP_VALUE(name, statement) {#name, value_##name},
-#include "report/page_values.def"
-#undef RP_VALUE
-    {NULL, NULL}
-};
-
-static const rp_template_list_t lists[] = {
-#define RP_LIST(name, there_is) {#name, list_##name},
-#include "report/page_lists.def"
-#undef RP_LIST
-    {NULL, NULL}
-};
+#define RP_VALUES "report/page_values.def"
+#define RP_LISTS "report/page_lists.def"
+#include "report/template_names.inc"
 
 void rp_render_html(request_rec *r, const rp_report_t *report)
 {

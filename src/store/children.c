@@ -3,6 +3,7 @@
 #include <apr_time.h>
 
 #include "store/children.h"
+#include "store/shard.h"
 
 static void link_flights(rp_segment_t *segment, rp_child_t *child)
 {
@@ -48,42 +49,10 @@ rp_child_t *rp_child_of_pid(rp_segment_t *segment, pid_t pid)
     return NULL;
 }
 
-static void move_cell(rp_cell_t *into, rp_cell_t *from)
-{
-    if (!from->self.head.count && !from->calls && !from->skipped) {
-        return;
-    }
-    rp_hist_merge(rp_hist_coarse(&into->self), rp_hist_coarse(&from->self));
-    rp_hist_clear(rp_hist_coarse(&from->self));
-    into->calls += from->calls;
-    into->bytes += from->bytes;
-    into->skipped += from->skipped;
-    from->calls = from->bytes = from->skipped = 0;
-}
-
-static void move_hist(rp_hist_fine_t *into, rp_hist_fine_t *from)
-{
-    rp_hist_merge(rp_hist_fine(into), rp_hist_fine(from));
-    rp_hist_clear(rp_hist_fine(from));
-}
-
 static void move_shard(const rp_segment_t *segment, rp_shard_t *into, rp_shard_t *from)
 {
-    into->requests += from->requests;
-    into->unbalanced += from->unbalanced;
-    from->requests = from->unbalanced = 0;
-    for (int i = 0; i < RP_STATUS_CLASSES; i++) {
-        into->by_status[i] += from->by_status[i];
-        from->by_status[i] = 0;
-    }
-    move_hist(&into->total, &from->total);
-    move_hist(&into->queue, &from->queue);
-    for (int i = 0; i < RP_PHASE_COUNT; i++) {
-        move_hist(&into->phases[i], &from->phases[i]);
-    }
-    for (unsigned i = 0; i < segment->span_count; i++) {
-        move_cell(rp_shard_cell(into, i), rp_shard_cell(from, i));
-    }
+    rp_shard_add(into, from, segment->span_count);
+    rp_shard_clear(from, segment->span_count);
     from->sequence = 0;
 }
 

@@ -10,9 +10,10 @@ static void subtract_hist(rp_hist_fine_t *from, rp_hist_fine_t *earlier)
     rp_hist_subtract(rp_hist_fine(from), rp_hist_fine(earlier));
 }
 
+/* A child that died in the middle of a write can leave a recorded time without its call. */
 static int cell_is_empty(const rp_cell_t *cell)
 {
-    return !cell->calls && !cell->skipped;
+    return !cell->self.head.count && !cell->calls && !cell->skipped;
 }
 
 static void add_cell(rp_cell_t *into, rp_cell_t *from)
